@@ -1,0 +1,1 @@
+"""The CPU runtime: loads shared objects out of packs and calls them."""

@@ -1,0 +1,1 @@
+"""The LLVM code generator: textual IR through one writer, compiled by llvmlite."""

@@ -1,0 +1,1 @@
+"""Data of device families: one TOML file a family."""
