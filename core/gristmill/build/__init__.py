@@ -1,0 +1,1 @@
+"""From ``kernels.toml`` to packs: manifest, plan, cache, executor, report."""
