@@ -1,0 +1,302 @@
+"""The tables of ``kernels.toml``, schema 1: which keys there are, what values they take, what they mean.
+
+The keys of a target's table come from the installed target kinds: the core knows none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gristmill.build.manifest_fields import Field, MapOf, Table, TableList
+from gristmill.build.manifest_positions import Path
+from gristmill.build.manifest_shapes import (
+    IDENTIFIER,
+    NAME,
+    REFUSED,
+    Boolean,
+    Float,
+    Integer,
+    ListOf,
+    OneOf,
+    Report,
+    Shape,
+    Text,
+    listed,
+    shown,
+)
+from gristmill.errors import close_match
+
+SCHEMA = 1
+DEFAULT_HOST = ("x86-64-v2",)
+DIALECTS = ("gristmill", "tvmscript")
+
+_NAME_RULE = "use letters, digits, `_` and `-`, begin with a letter, at most 64 characters"
+_IDENTIFIER_RULE = "use letters, digits and `_`, and begin with a letter"
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_PASS_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}(\.[A-Za-z_][A-Za-z0-9_-]{0,63}){0,7}")
+_LIBRARY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}")
+_TARGET = re.compile(
+    r"(?P<kind>[A-Za-z][A-Za-z0-9_-]{0,63})(?P<rest>(:[A-Za-z0-9_.:+-]{1,256})?|\+[A-Za-z0-9_.:+-]{1,256})"
+)
+_TARGET_RULE = 'write "kind", "kind:arch" or "kind:arch+feature", such as "cpu:x86-64-v3"'
+
+
+@dataclass(frozen=True)
+class SourcePath(Shape):
+    """A path inside the project: relative, with forward slashes, without ``..``."""
+
+    def expected(self) -> str:
+        return "a path inside the project"
+
+    def check(self, value: Any, path: Path, what: str, report: Report) -> Any:
+        if not isinstance(value, str):
+            return self.refuse_type(value, path, what, report)
+        parts = [part for part in value.split("/") if part not in ("", ".")]
+        wrong = hint = ""
+        if not parts or len(value) > 1024 or any(not character.isprintable() for character in value):
+            wrong, hint = "is not the path of a file", 'write a path such as "kernels/blur.py"'
+        elif "\\" in value:
+            wrong, hint = "has a backslash", f"write it with forward slashes: {shown(value.replace(chr(92), '/'))}"
+        elif value.startswith(("/", "~")) or re.match(r"[A-Za-z]:", value):
+            wrong, hint = "is not relative to the project", "write it relative to the folder of kernels.toml"
+        elif ".." in parts:
+            wrong, hint = "leaves the project", "move the file into the folder of kernels.toml, or the manifest up"
+        if wrong:
+            report.at_value("GM0111", path, f"{what} is {shown(value)}, which {wrong}", hint=hint)
+            return REFUSED
+        return "/".join(parts)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "minLength": 1}
+
+
+@dataclass(frozen=True)
+class TargetShape(Shape):
+    """A target: a string ``kind:arch+feature``, or a table with ``kind`` and that kind's keys.
+
+    A check gives ``(kind, specification, keys)``: the specification is the part of the string after the kind, which
+    belongs to the plugin; the keys are those of the table.
+    """
+
+    kinds: Mapping[str, Table]
+
+    def expected(self) -> str:
+        return "a target string or a table with `kind`"
+
+    def check(self, value: Any, path: Path, what: str, report: Report) -> Any:
+        if isinstance(value, str):
+            match = _TARGET.fullmatch(value)
+            if match is None:
+                report.at_value("GM0110", path, f"{shown(value)} is not a target", hint=_TARGET_RULE)
+                return REFUSED
+            if not self.knows(match["kind"], path, report):
+                return REFUSED
+            return match["kind"], match["rest"].removeprefix(":"), {}
+        if not isinstance(value, dict):
+            return self.refuse_type(value, path, what, report, hint=_TARGET_RULE)
+        kind = value.get("kind")
+        if not isinstance(kind, str):
+            # The other keys can't be judged without it.
+            hint = 'add kind = "..."' + (f", one of {listed(self.kinds)}" if self.kinds else "")
+            if kind is None:
+                report.at_value("GM0103", path, f"{what} lacks the key `kind`", hint=hint)
+            else:
+                Text(noun="a target kind's name").check(kind, (*path, "kind"), f"`kind` in {what}", report)
+            return REFUSED
+        if not self.knows(kind, (*path, "kind"), report):
+            return REFUSED
+        keys = self.kinds[kind].check(
+            {name: inner for name, inner in value.items() if name != "kind"}, path, what, report
+        )
+        return kind, "", {name: inner for name, inner in keys.items() if inner is not None and inner is not REFUSED}
+
+    def knows(self, kind: str, path: Path, report: Report) -> bool:
+        if kind in self.kinds:
+            return True
+        near = close_match(kind, list(self.kinds))
+        if near:
+            hint = f"did you mean `{near}`?"
+        else:
+            hint = f"the installed kinds are {listed(sorted(self.kinds))}; `gristmill targets` shows them"
+        report.at_value("GM0109", path, f"there is no target kind `{kind[:64]}`", hint=hint)
+        return False
+
+    def schema(self) -> dict[str, Any]:
+        tables = []
+        for name, table in sorted(self.kinds.items()):
+            found = table.schema()
+            found["properties"] = {"kind": {"type": "string", "enum": [name]}} | found["properties"]
+            found["required"] = ["kind", *found.get("required", [])]
+            tables.append(found)
+        return {"anyOf": [{"type": "string", "pattern": f"^(?:{_plain(_TARGET)})$"}, *tables]}
+
+
+def _plain(pattern: re.Pattern[str]) -> str:
+    """The pattern without named groups, which JSON Schema's dialect spells in another way."""
+    return re.sub(r"\(\?P<\w+>", "(?:", pattern.pattern)
+
+
+_FUNCTION = Text(pattern=IDENTIFIER, noun="a function's name", rule=_IDENTIFIER_RULE)
+_NUMBERS = ListOf(
+    OneOf(((int, Integer()), (float, Float())), "a number"), noun="a list of numbers", most=65_536, unique=False
+)
+_PARAMETER = OneOf(
+    ((bool, Boolean()), (int, Integer()), (float, Float()), (str, Text(longest=65_536)), (list, _NUMBERS)),
+    "a number, a boolean, a string or a list of numbers",
+)
+_PARAMETERS = MapOf(_PARAMETER, noun="a table of values", key_noun="the name of a constant")
+_PASSES = ListOf(
+    Text(pattern=_PASS_NAME, noun="a pass's name", rule='write it as the plugin does, such as "acme.prefetch"'),
+    noun="a list of pass names",
+)
+_OPTION_FIELDS = (
+    Field("opt_level", Integer(0, 3), "How hard the code generator tries, from 0 to 3.", default=3),
+    Field("fast_math", Boolean(), "Let floats be contracted and reassociated; results may differ.", default=False),
+)
+
+OVERRIDES = Table(
+    "[module.target.NAME]",
+    (
+        Field("functions", ListOf(_FUNCTION, noun="a list of function names", least=1), "Functions for this target."),
+        Field("params", _PARAMETERS, "Constants for this target, over those of the module."),
+        Field("passes", _PASSES, "Passes for this target, instead of those of the module."),
+        Field(
+            "options",
+            Table("`options`", _OPTION_FIELDS, fills_defaults=False),
+            "Options for this target, over those of the module.",
+        ),
+    ),
+    "What is different for one target.",
+    fills_defaults=False,
+)
+
+MODULE = Table(
+    "[[module]]",
+    (
+        Field(
+            "name",
+            Text(pattern=NAME, noun="a module's name", rule=_NAME_RULE),
+            "The name of the module and of its pack.",
+            required=True,
+            example='name = "..."',
+        ),
+        Field(
+            "source",
+            SourcePath(),
+            "The Python file with the kernels, relative to kernels.toml.",
+            required=True,
+            example='source = "kernels/....py"',
+        ),
+        Field(
+            "functions",
+            ListOf(_FUNCTION, noun="a list of function names", least=1),
+            "The functions to build; every public one where absent.",
+        ),
+        Field(
+            "targets",
+            ListOf(Text(noun="a target's name"), noun="a list of target names", least=1),
+            "The targets to build for, by name; all where absent.",
+        ),
+        Field("params", _PARAMETERS, "Values for module-level constants of the source.", default={}),
+        Field("dialect", Text(choices=DIALECTS), "How the source is spelled.", default=DIALECTS[0]),
+        Field("passes", _PASSES, "Optional passes of plugins to run, by name, in this order.", default=()),
+        Field("options", Table("`options`", _OPTION_FIELDS), "Options of the code generators."),
+        Field(
+            "extern",
+            MapOf(
+                Text(
+                    pattern=_LIBRARY,
+                    noun="a library's file name",
+                    rule='write the plain file name, such as "libm.so.6"',
+                    code="GM0118",
+                ),
+                noun="a table of symbol = library",
+                key_noun="a C symbol",
+            ),
+            "Foreign symbols that kernels may call, each with the library that has it.",
+            default={},
+        ),
+        Field(
+            "target",
+            MapOf(OVERRIDES, noun="a table", key_noun="a target's name", pattern=NAME, key_rule=_NAME_RULE),
+            "What is different for one target: [module.target.NAME].",
+            default={},
+        ),
+    ),
+    "One pack: a source, its functions, and the targets they are built for.",
+    named_by="name",
+)
+
+
+def manifest_table(kinds: Mapping[str, Table], hosts: Sequence[str] = ()) -> Table:
+    """The whole document, for these target kinds; ``hosts`` are the known host names (any, where empty)."""
+    host = (
+        Text(choices=tuple(hosts), noun="a host's name")
+        if hosts
+        else Text(pattern=_WORD, noun="a host's name", rule='write a name such as "x86-64-v2"')
+    )
+    project = Table(
+        "[project]",
+        (
+            Field(
+                "name",
+                Text(pattern=NAME, noun="a project's name", rule=_NAME_RULE),
+                "The project's name.",
+                required=True,
+                example='name = "..."',
+            ),
+            Field(
+                "host",
+                ListOf(host, noun="a list of host names", least=1),
+                "The machines that the host parts are compiled for.",
+                default=DEFAULT_HOST,
+            ),
+        ),
+        "What holds for the whole project.",
+    )
+    targets = MapOf(
+        TargetShape(kinds),
+        noun="a table of name = target",
+        key_noun="a target's name",
+        pattern=NAME,
+        key_rule=_NAME_RULE,
+        unique_without_case=True,
+    )
+    return Table(
+        "the manifest",
+        (
+            Field(
+                "schema",
+                Integer(),
+                "The number of the manifest's format.",
+                required=True,
+                example=f"schema = {SCHEMA} as the first line",
+            ),
+            Field("project", project, project.doc, required=True, example='a table: [project] with name = "..."'),
+            Field(
+                "targets",
+                targets,
+                "The machines to build for: name = target string, or a table.",
+                required=True,
+                example='a table: [targets] with, for example, cpu = "cpu:x86-64-v3"',
+            ),
+            Field(
+                "module",
+                TableList(MODULE, "[[module]]"),
+                MODULE.doc,
+                required=True,
+                example="a table: [[module]] with name and source",
+            ),
+        ),
+        "kernels.toml: the kernels of a project and the machines they are built for.",
+    )
+
+
+def manifest_schema(kinds: Mapping[str, Table], hosts: Sequence[str] = ()) -> dict[str, Any]:
+    """JSON Schema of ``kernels.toml`` for editors, with the tables of these target kinds."""
+    found = manifest_table(kinds, hosts).schema()
+    found["properties"]["schema"] = {"type": "integer", "enum": [SCHEMA]}
+    return {"$schema": "http://json-schema.org/draft-04/schema#", "title": "kernels.toml", **found}
