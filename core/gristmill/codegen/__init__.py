@@ -1,0 +1,1 @@
+"""What code generators share: the packed host interface as data."""

@@ -1,0 +1,1 @@
+"""The intermediate representation: what a kernel is between its source and machine code."""

@@ -1,0 +1,158 @@
+"""The operations that :class:`~gristmill.ir.expr.Call` names: mathematics, bit counting, and what lowering needs.
+
+One table, :data:`OPS`. An operation says how many operands it takes, which types they may have, what type comes out,
+whether the result is exact or bounded, and what it means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+
+
+class Exactness(Enum):
+    """How close back ends must come to the executor."""
+
+    EXACT = "exact"
+    """Bit-equal (all NaNs count as one value)."""
+    BOUNDED = "bounded"
+    """Within the ulp that docs/numerics.md states."""
+
+
+class Operands(Enum):
+    """Which types the operands may have."""
+
+    FLOAT = "float"
+    """Floats, all of one type, any lanes."""
+    INTEGER = "integer"
+    """Integers, all of one type, any lanes."""
+    NUMBER = "number"
+    """Integers or floats, all of one type, any lanes."""
+    BOOL = "bool"
+    ANY = "any"
+    """What the operation's own text says."""
+
+
+class Result(Enum):
+    """What type comes out."""
+
+    SAME = "same"
+    """That of the operands."""
+    BOOL = "bool"
+    """``bool`` with their lanes."""
+    STATED = "stated"
+    """The type that the call node states."""
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One operation, compared by value. ``arity`` counts operands; ``pure``: no effect, and safe to repeat or drop."""
+
+    name: str
+    arity: int
+    operands: Operands
+    result: Result
+    exactness: Exactness
+    meaning: str
+    pure: bool = True
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _table(groups: Iterable[Iterable[Op]]) -> Mapping[str, Op]:
+    return MappingProxyType({op.name: op for group in groups for op in group})
+
+
+def _bounded(name: str, meaning: str, arity: int = 1) -> Op:
+    return Op(name, arity, Operands.FLOAT, Result.SAME, Exactness.BOUNDED, meaning)
+
+
+def _exact(name: str, meaning: str, operands: Operands, arity: int = 1, result: Result = Result.SAME) -> Op:
+    return Op(name, arity, operands, result, Exactness.EXACT, meaning)
+
+
+MATHEMATICS = (
+    _bounded("exp", "e to the power a"),
+    _bounded("exp2", "2 to the power a"),
+    _bounded("log", "natural logarithm; of 0 -inf, of a negative number NaN"),
+    _bounded("log2", "logarithm to base 2; of 0 -inf, of a negative number NaN"),
+    _bounded("sqrt", "square root; of -0 -0, of a negative number NaN"),
+    _bounded("rsqrt", "1 / sqrt(a); of +0 inf, of -0 -inf, of a negative number NaN"),
+    _bounded("sin", "sine of a in radians; of an infinity NaN"),
+    _bounded("cos", "cosine of a in radians; of an infinity NaN"),
+    _bounded("tanh", "hyperbolic tangent"),
+    _bounded("sigmoid", "1 / (1 + exp(-a))"),
+    _bounded("pow", "a to the power b, as C's pow in every special case (IEEE 754 section 9.2.1)", 2),
+    _exact("floor", "the greatest whole number not over a", Operands.FLOAT),
+    _exact("ceil", "the least whole number not under a", Operands.FLOAT),
+    _exact("round", "the nearest whole number, halves to even", Operands.FLOAT),
+    _exact("trunc", "a without its fraction", Operands.FLOAT),
+    _exact("abs", "the magnitude; of the least integer itself", Operands.NUMBER),
+    _exact(
+        "fmod", "a - b * trunc(a / b), exactly, with the sign of a; NaN for b zero or a infinite", Operands.FLOAT, 2
+    ),
+    _exact("fma", "a * b + c rounded once", Operands.FLOAT, 3),
+    _exact("copysign", "the magnitude of a with the sign bit of b", Operands.FLOAT, 2),
+    _exact("isnan", "whether a is a NaN", Operands.FLOAT, result=Result.BOOL),
+    _exact("isinf", "whether a is an infinity", Operands.FLOAT, result=Result.BOOL),
+    _exact("isfinite", "whether a is neither a NaN nor an infinity", Operands.FLOAT, result=Result.BOOL),
+)
+
+BITS = (
+    _exact("popcount", "how many bits are set", Operands.INTEGER),
+    _exact("clz", "how many zero bits stand above the highest set one; of 0 the width", Operands.INTEGER),
+    _exact("ctz", "how many zero bits stand below the lowest set one; of 0 the width", Operands.INTEGER),
+)
+
+HINTS = (_exact("likely", "a itself, which is usually true", Operands.BOOL),)
+
+# What "guard_arithmetic" leaves of integer division and shifts: partial operations that machines have. The executor
+# reports a broken precondition, so it checks the pass that removed the guard.
+PARTIAL = (
+    _exact("quotient", "a / b rounded towards zero; b is not 0, and not -1 with a = MIN", Operands.INTEGER, 2),
+    _exact("remainder", "a - b * quotient(a, b); b is not 0, and not -1 with a = MIN", Operands.INTEGER, 2),
+    _exact("shift_left", "a << b; 0 <= b < width", Operands.INTEGER, 2),
+    _exact("shift_right", "a >> b, arithmetic if signed; 0 <= b < width", Operands.INTEGER, 2),
+)
+
+
+def _packed(name: str, arity: int, meaning: str, pure: bool = True) -> Op:
+    return Op(name, arity, Operands.ANY, Result.STATED, Exactness.EXACT, meaning, pure)
+
+
+# The packed host interface (TVM FFI C ABI, tvm/ffi/c_api.h): arguments are an array of TVMFFIAny, tensors are DLTensor.
+PACKED_INTERFACE = (
+    _packed("packed_kind", 2, "int32: type index of argument b of the array a"),
+    _packed("packed_int", 2, "int64: argument b of the array a, an int or a bool"),
+    _packed("packed_float", 2, "float64: argument b of the array a, a float"),
+    _packed("packed_pointer", 2, "handle: argument b of the array a, an opaque pointer"),
+    _packed(
+        "packed_tensor",
+        2,
+        "handle: the DLTensor of argument b of the array a (a tensor object's, or a DLTensor itself)",
+    ),
+    _packed(
+        "packed_return", 2, "void: store b into the result a, with the type index that b's type asks for", pure=False
+    ),
+    _packed("tensor_rank", 1, "int32: number of dimensions of the DLTensor a"),
+    _packed("tensor_dtype", 1, "int32: code | bits << 8 | lanes << 16 of the DLTensor a"),
+    _packed("tensor_size", 2, "int64: size of dimension b of the DLTensor a"),
+    _packed("tensor_has_strides", 1, "bool: whether the DLTensor a states strides"),
+    _packed(
+        "tensor_stride", 2, "int64: stride of dimension b of the DLTensor a, in elements; only where it states strides"
+    ),
+    _packed("tensor_data", 1, "handle: data pointer of the DLTensor a, its byte offset added"),
+    _packed("tensor_is_null", 1, "bool: whether the data pointer of the DLTensor a is null"),
+    _packed(
+        "tensor_is_aligned",
+        2,
+        "bool: whether the data of the DLTensor a, its byte offset added, is a multiple of b bytes",
+    ),
+    _packed("tensor_device_type", 1, "int32: DLDeviceType of the DLTensor a"),
+    _packed("tensor_device_id", 1, "int32: device number of the DLTensor a"),
+)
+
+OPS: Mapping[str, Op] = _table((MATHEMATICS, BITS, HINTS, PARTIAL, PACKED_INTERFACE))

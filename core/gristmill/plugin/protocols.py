@@ -1,0 +1,216 @@
+"""What a plugin gives: target kinds, code generators, passes, runtimes with their devices, executors.
+
+Hooks return these classes or descriptions; core calls them by name. Nothing here is called per node or per pass
+through pluggy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from gristmill.ir.module import Module
+from gristmill.ir.target import Target
+from gristmill.plugin.artifacts import Blob, Capabilities, KernelRecord, Scalar
+
+if TYPE_CHECKING:
+    import numpy as np
+
+API_VERSION = 1
+"""Version of this file. A plugin module states ``GRISTMILL_API_VERSION``; another number is refused before it is registered."""
+
+
+# Targets --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class KeyDescription:
+    """A key that a target kind (or another plugin) adds to a table of the manifest."""
+
+    name: str
+    type: str
+    """``string``, ``integer``, ``number``, ``boolean``, or ``strings`` (a list of strings)."""
+    meaning: str
+    default: Scalar | None = None
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TargetKind:
+    """A kind of target, as ``cpu`` or ``vulkan``: its manifest keys, its generator, and what it knows of architectures.
+
+    ``resolve`` checks a target and completes it (``native`` becomes a real name, defaults are filled in); it raises
+    ValueError with a sentence for the user otherwise. ``capabilities`` is called with resolved targets only.
+    ``device_type`` is DLPack's number for the memory its kernels work on (1 is the CPU).
+    """
+
+    name: str
+    summary: str
+    generator: str
+    blob_kinds: tuple[str, ...]
+    resolve: Callable[[Target], Target]
+    capabilities: Callable[[Target], Capabilities]
+    keys: tuple[KeyDescription, ...] = ()
+    architectures: tuple[str, ...] = ()
+    """Known names after the colon, for lists and suggestions; ``resolve`` decides."""
+    device_type: int = 1
+
+
+# Code generators ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateOptions:
+    """What the manifest says about code beyond the IR: optimisation level 0-3, whether to keep texts for people."""
+
+    name: str = "kernels"
+    """Name of the module, for symbols and file names."""
+    optimization: int = 3
+    fast_math: bool = False
+    keep_texts: bool = True
+    extra: Mapping[str, Scalar] = field(default_factory=dict)
+
+
+class CodeGenerator(Protocol):
+    """Turns a lowered, verified module into blobs. Raises nothing but :class:`gristmill.errors.Unsupported` for it."""
+
+    name: ClassVar[str]
+
+    def generate(self, module: Module, target: Target, options: GenerateOptions) -> Sequence[Blob]:
+        """The machine code of all functions; the same input gives the same bytes."""
+        ...
+
+
+# Passes ---------------------------------------------------------------------------------------------------------------
+
+
+class Pass(Protocol):
+    """One transformation of a module; a frozen dataclass whose fields are its options (see gristmill.passes.manager)."""
+
+    @property
+    def name(self) -> str: ...
+
+    def run(self, module: Module) -> Module:
+        """The transformed module; the same object if nothing changed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PassContext:
+    """What a pass may depend on when it is made for a build."""
+
+    target: Target
+    capabilities: Capabilities
+    options: Mapping[str, Scalar] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PassEntry:
+    """A pass that a plugin offers.
+
+    ``phase`` is one of core's phases (gristmill.passes.pipeline). A *required* pass runs in every build; an optional
+    one only where kernels.toml names it as ``DISTRIBUTION-CHOSEN.NAME``. ``after`` and ``before`` name passes of the
+    same phase.
+    """
+
+    name: str
+    phase: str
+    make: Callable[[PassContext], Pass]
+    summary: str
+    required: bool = False
+    after: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+
+
+# Runtimes -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceDescription:
+    """A device that is there: number within its runtime, name for people, properties for reports."""
+
+    index: int
+    name: str
+    properties: Mapping[str, Scalar] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What a runtime found: its devices, or the reason for none (a sentence for the user)."""
+
+    devices: tuple[DeviceDescription, ...] = ()
+    reason: str = ""
+
+
+class LoadedCode(Protocol):
+    """Code of one blob, loaded on one device. Lives as long as any function taken from it."""
+
+    def function(self, entry: str) -> Any:
+        """A callable for an entry point: for host code a ``tvm_ffi.Function``."""
+        ...
+
+
+class Device(Protocol):
+    """An open device: memory, code, order of work."""
+
+    @property
+    def name(self) -> str:
+        """``runtime:index``, as ``cpu:0``."""
+        ...
+
+    @property
+    def device_type(self) -> int:
+        """DLPack's DLDeviceType of its arrays."""
+        ...
+
+    def empty(self, shape: Sequence[int], dtype: str) -> Any:
+        """A new array of the device; its elements are not initialised. Zero sizes are fine."""
+        ...
+
+    def array(self, values: np.ndarray) -> Any:
+        """A new array of the device with a copy of these values."""
+        ...
+
+    def load(self, data: memoryview, entry_points: Sequence[str], kernels: Sequence[KernelRecord]) -> LoadedCode:
+        """Load the code of a blob that :meth:`Runtime.refusal` let through. Raises UserError (GM09xx) if it cannot be."""
+        ...
+
+    def synchronize(self) -> None:
+        """Wait until all work queued on the device is done."""
+        ...
+
+    def properties(self) -> Mapping[str, Scalar]: ...
+
+
+class Runtime(Protocol):
+    """Loads and launches blobs of certain kinds."""
+
+    name: ClassVar[str]
+    blob_kinds: ClassVar[tuple[str, ...]]
+
+    def probe(self) -> Probe:
+        """What is here. Never raises, never crashes; cheap enough for a listing."""
+        ...
+
+    def open(self, index: int) -> Device:
+        """Open a device that :meth:`probe` listed. Raises MissingError otherwise."""
+        ...
+
+    def refusal(self, kind: str, target: str, host: str, requirements: Mapping[str, Scalar]) -> str:
+        """Why a blob cannot run here, in a sentence; an empty text if it can."""
+        ...
+
+    def preference(self, target: str) -> int:
+        """Which of several blobs that fit to take: the greatest."""
+        ...
+
+
+class Executor(Protocol):
+    """Runs the jobs of a build: in this process, in a pool, on a cluster."""
+
+    name: ClassVar[str]
+
+    def map(self, function: Callable[[Any], Any], jobs: Sequence[Any]) -> Sequence[Any]:
+        """The results in order; the exception of a job is raised when its result is taken."""
+        ...
