@@ -13,20 +13,48 @@ import pytest
 import tomli
 
 from gristmill.build.manifest import BuildOptions, load_manifest, missing_sources, parse_manifest
-from gristmill.build.manifest_fields import Field, Table
-from gristmill.build.manifest_shapes import Boolean, Text
+from gristmill.build.manifest_kinds import resolve_targets
 from gristmill.build.manifest_tables import manifest_schema
-from gristmill.errors import UserError
+from gristmill.errors import InternalError, PluginError, UserError
+from gristmill.ir.target import Target
+from gristmill.plugin.artifacts import Capabilities
+from gristmill.plugin.protocols import KeyDescription, TargetKind
+
+
+def resolve(target: Target) -> Target:
+    """Knows x86-64-v3 and nothing else."""
+    if target.arch == "native":
+        return Target(target.kind, "x86-64-v3", target.features, target.options)
+    if target.kind == "cpu" and target.arch not in {"", "x86-64-v3"}:
+        raise ValueError(f"there is no processor `{target.arch}`")
+    if target.arch == "broken":
+        raise RuntimeError("lost")
+    return target
+
+
+def kind(name: str, *keys: KeyDescription) -> TargetKind:
+    return TargetKind(
+        name,
+        summary=f"What {name} is.",
+        generator="none",
+        blob_kinds=("none",),
+        resolve=resolve,
+        capabilities=lambda target: Capabilities(),
+        keys=keys,
+        architectures=("x86-64-v3",),
+    )
+
 
 KINDS = {
-    "cpu": Table("target kind `cpu`", (Field("cpu", Text(), "The processor."),)),
-    "amdgpu": Table("target kind `amdgpu`", ()),
-    "vulkan": Table(
-        "target kind `vulkan`",
-        (
-            Field("version", Text(choices=("1.0", "1.1", "1.2", "1.3")), "Vulkan version.", default="1.1"),
-            Field("float16", Boolean(), "Whether the device computes in half precision.", default=False),
-        ),
+    "cpu": kind("cpu"),
+    "amdgpu": kind("amdgpu"),
+    "vulkan": kind(
+        "vulkan",
+        KeyDescription("version", "string", "Vulkan version.", "1.1", ("1.0", "1.1", "1.2", "1.3")),
+        KeyDescription("float16", "boolean", "Whether the device computes in half precision.", False),
+        KeyDescription("registers", "integer", "How many registers there are."),
+        KeyDescription("clock", "number", "Its clock, in MHz."),
+        KeyDescription("extensions", "strings", "Vulkan extensions that the device has."),
     ),
 }
 
@@ -80,15 +108,9 @@ def test_whole_manifest() -> None:
     assert manifest.schema == 1
     assert (manifest.project.name, manifest.project.host) == ("imagekit", ("x86-64-v2", "aarch64"))
     cpu, mi300, gpu = manifest.targets
-    assert (cpu.name, cpu.kind, cpu.specification, cpu.arch, cpu.features) == (
-        "cpu",
-        "cpu",
-        "x86-64-v3",
-        "x86-64-v3",
-        (),
-    )
-    assert (mi300.kind, mi300.specification) == ("amdgpu", "gfx942")
-    assert (gpu.kind, gpu.keys) == ("vulkan", {"version": "1.2", "float16": True})
+    assert (cpu.name, cpu.target) == ("cpu", Target("cpu", "x86-64-v3"))
+    assert (mi300.name, mi300.target) == ("mi300", Target("amdgpu", "gfx942"))
+    assert (gpu.name, gpu.target) == ("gpu", Target("vulkan", options=(("float16", True), ("version", "1.2"))))
     blur, other = manifest.modules
     assert blur.functions == ("blur_rows", "blur_columns")
     assert blur.targets == ("cpu", "gpu")
@@ -118,17 +140,46 @@ def test_settings_of_a_target_merge_params_and_options_and_replace_lists() -> No
 def test_defaults() -> None:
     manifest = parse_manifest(MINIMAL, "kernels.toml", KINDS)
     assert manifest.project.host == ("x86-64-v2",)
-    assert manifest.targets[0].specification == ""
+    assert manifest.targets[0].target == Target("cpu")
     module = manifest.modules[0]
     assert (module.dialect, module.passes, dict(module.params), dict(module.extern)) == ("gristmill", (), {}, {})
 
 
 def test_features_of_a_target_string() -> None:
     text = MINIMAL.replace('"cpu"', '"cpu:x86-64-v3+avx512vnni+f16c"')
-    target = parse_manifest(text, "kernels.toml", KINDS).targets[0]
-    assert (target.arch, target.features) == ("x86-64-v3", ("avx512vnni", "f16c"))
-    xnack = parse_manifest(MINIMAL.replace('"cpu"', '"amdgpu:gfx90a:xnack+"'), "kernels.toml", KINDS).targets[0]
-    assert xnack.specification == "gfx90a:xnack+"
+    (entry,) = parse_manifest(text, "kernels.toml", KINDS).targets
+    assert entry.target == Target("cpu", "x86-64-v3", ("avx512vnni", "f16c"))
+
+
+def test_target_table_has_all_that_a_string_has() -> None:
+    table = (
+        '{ kind = "vulkan", arch = "rdna3", features = ["a", "b"], extensions = ["x", "y"], clock = 3, registers = 8 }'
+    )
+    (entry,) = parse_manifest(MINIMAL.replace('"cpu"', table), "kernels.toml", KINDS).targets
+    options = (("clock", 3.0), ("extensions", "x,y"), ("registers", 8))
+    assert entry.target == Target("vulkan", "rdna3", ("a", "b"), options)
+
+
+def test_kinds_resolve_their_targets() -> None:
+    manifest = parse_manifest(WHOLE.replace("cpu:x86-64-v3", "cpu:native"), "kernels.toml", KINDS)
+    assert resolve_targets(manifest, KINDS)["cpu"] == Target("cpu", "x86-64-v3")
+    manifest = parse_manifest(WHOLE.replace("cpu:x86-64-v3", "cpu:x86-64-v33"), "kernels.toml", KINDS)
+    with pytest.raises(UserError) as caught:
+        resolve_targets(manifest, KINDS)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "GM0119"
+    assert str(diagnostic.place) == "kernels.toml:6:7"
+    assert diagnostic.hint == "did you mean `cpu:x86-64-v3`?"
+    assert "no processor `x86-64-v33`" in diagnostic.message
+
+
+def test_faults_of_plugins_are_named() -> None:
+    manifest = parse_manifest(WHOLE.replace("gfx942", "broken"), "kernels.toml", KINDS)
+    with pytest.raises(InternalError, match="target kind `amdgpu` failed on `amdgpu:broken`: RuntimeError: lost"):
+        resolve_targets(manifest, KINDS)
+    strange = {"cpu": kind("cpu", KeyDescription("x", "complex", "?"))}
+    with pytest.raises(PluginError, match="unknown type `complex`"):
+        parse_manifest(MINIMAL.replace('"cpu"', '{ kind = "cpu", x = 1 }'), "kernels.toml", strange)
 
 
 def test_places_of_values_and_keys() -> None:
@@ -255,6 +306,11 @@ WRONG = {
     # Paths
     "absolute path": at("GM0111", HEAD + MODULE.replace('"m.py"', '^"/etc/passwd"'), "relative to the folder"),
     "path of a drive": at("GM0111", HEAD + MODULE.replace('"m.py"', '^"C:/m.py"'), "relative to the folder"),
+    "feature of a table": at(
+        "GM0106", HEAD.replace('"vulkan"', '"vulkan", features = [^"a b"]') + MODULE, "use letters"
+    ),
+    "kind's list": at("GM0104", HEAD.replace('"vulkan"', '"vulkan", extensions = ^"x"') + MODULE, 'a list: ["x"]'),
+    "kind's number": at("GM0104", HEAD.replace('"vulkan"', '"vulkan", clock = ^"x"') + MODULE, ""),
     "path that leaves": at("GM0111", HEAD + MODULE.replace('"m.py"', '^"a/../../m.py"'), "move the file into"),
     "path with backslash": at("GM0111", HEAD + MODULE.replace('"m.py"', "^'a\\m.py'"), '"a/m.py"'),
     "empty path": at("GM0111", HEAD + MODULE.replace('"m.py"', '^""'), "write a path such as"),

@@ -15,12 +15,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from gristmill.build.manifest_fields import Table
 from gristmill.build.manifest_positions import Path, SourceText
 from gristmill.build.manifest_shapes import REFUSED, Report, listed
 from gristmill.build.manifest_tables import SCHEMA, manifest_table
 from gristmill.build.manifest_text import read_document, read_text
 from gristmill.errors import Diagnostic, Note, Place, UserError, close_match
+from gristmill.ir.target import Target
+from gristmill.plugin.protocols import TargetKind
 
 MOST_DIAGNOSTICS = 100
 
@@ -60,24 +61,11 @@ class ProjectTable(_Located):
 class TargetEntry(_Located):
     """One line of ``[targets]``.
 
-    ``specification`` is what follows the kind in a target string (``x86-64-v3+avx512vnni``), empty where the target is
-    a table or the kind alone; ``keys`` are the checked keys of a table. Both belong to the kind's plugin.
+    ``target`` is as written, not yet resolved by its kind (:func:`gristmill.build.manifest_kinds.resolve_targets`).
     """
 
     name: str
-    kind: str
-    specification: str
-    keys: Mapping[str, Any]
-
-    @property
-    def arch(self) -> str:
-        """The specification up to its first feature."""
-        return self.specification.partition("+")[0]
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """The features named after the arch, in order."""
-        return tuple(part for part in self.specification.split("+")[1:] if part)
+    target: Target
 
 
 @dataclass(frozen=True)
@@ -171,16 +159,16 @@ class Manifest(_Located):
         return os.path.join(self.folder, *module.source.split("/"))
 
 
-def load_manifest(path: str | os.PathLike[str], kinds: Mapping[str, Table], hosts: Sequence[str] = ()) -> Manifest:
+def load_manifest(path: str | os.PathLike[str], kinds: Mapping[str, TargetKind], hosts: Sequence[str] = ()) -> Manifest:
     """Read and check the manifest at ``path`` (a file, or a folder that has a ``kernels.toml``).
 
-    ``kinds`` are the installed target kinds with the tables of their keys. Raises UserError with all that is wrong.
+    ``kinds`` are the installed target kinds by name. Raises UserError with all that is wrong.
     """
     file, text = read_text(path)
     return parse_manifest(text, file, kinds, hosts)
 
 
-def parse_manifest(text: str, file: str, kinds: Mapping[str, Table], hosts: Sequence[str] = ()) -> Manifest:
+def parse_manifest(text: str, file: str, kinds: Mapping[str, TargetKind], hosts: Sequence[str] = ()) -> Manifest:
     """Check the text of a manifest; ``file`` is the name for messages. See :func:`load_manifest`."""
     source = SourceText(file, text)
     document = read_document(source)
@@ -296,10 +284,7 @@ def _error(report: Report) -> UserError:
 
 def _manifest(checked: dict[str, Any], source: SourceText) -> Manifest:
     project = checked["project"]
-    targets = tuple(
-        TargetEntry(source, ("targets", name), name, kind, specification, keys)
-        for name, (kind, specification, keys) in checked["targets"].items()
-    )
+    targets = tuple(TargetEntry(source, ("targets", name), name, target) for name, target in checked["targets"].items())
     names = tuple(target.name for target in targets)
     return Manifest(
         source,

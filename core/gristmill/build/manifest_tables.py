@@ -27,7 +27,9 @@ from gristmill.build.manifest_shapes import (
     listed,
     shown,
 )
-from gristmill.errors import close_match
+from gristmill.errors import PluginError, close_match
+from gristmill.ir.target import Target, parse_target
+from gristmill.plugin.protocols import KeyDescription, TargetKind
 
 SCHEMA = 1
 DEFAULT_HOST = ("x86-64-v2",)
@@ -38,9 +40,6 @@ _IDENTIFIER_RULE = "use letters, digits and `_`, and begin with a letter"
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _PASS_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}(\.[A-Za-z_][A-Za-z0-9_-]{0,63}){0,7}")
 _LIBRARY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}")
-_TARGET = re.compile(
-    r"(?P<kind>[A-Za-z][A-Za-z0-9_-]{0,63})(?P<rest>(:[A-Za-z0-9_.:+-]{1,256})?|\+[A-Za-z0-9_.:+-]{1,256})"
-)
 _TARGET_RULE = 'write "kind", "kind:arch" or "kind:arch+feature", such as "cpu:x86-64-v3"'
 
 
@@ -73,45 +72,68 @@ class SourcePath(Shape):
         return {"type": "string", "minLength": 1}
 
 
+def _key_shape(key: KeyDescription) -> Shape:
+    match key.type:
+        case "string":
+            return Text(choices=key.choices)
+        case "integer":
+            return Integer()
+        case "number":
+            return Float()
+        case "boolean":
+            return Boolean()
+        case "strings":
+            return ListOf(Text(choices=key.choices))
+    raise PluginError(f"the target key `{key.name}` has the unknown type `{key.type}`")
+
+
+def kind_table(kind: TargetKind) -> Table:
+    """The table of a target of this kind: what every target has, then the kind's own keys."""
+    own = tuple(Field(key.name, _key_shape(key), key.meaning) for key in kind.keys)
+    return Table(f"target kind `{kind.name}`", (*_TARGET_FIELDS, *own), kind.summary, fills_defaults=False)
+
+
 @dataclass(frozen=True)
 class TargetShape(Shape):
     """A target: a string ``kind:arch+feature``, or a table with ``kind`` and that kind's keys.
 
-    A check gives ``(kind, specification, keys)``: the specification is the part of the string after the kind, which
-    belongs to the plugin; the keys are those of the table.
+    A check gives a :class:`~gristmill.ir.target.Target`; the keys of a table become its options.
     """
 
-    kinds: Mapping[str, Table]
+    kinds: Mapping[str, TargetKind]
 
     def expected(self) -> str:
         return "a target string or a table with `kind`"
 
     def check(self, value: Any, path: Path, what: str, report: Report) -> Any:
         if isinstance(value, str):
-            match = _TARGET.fullmatch(value)
-            if match is None:
+            try:
+                target = parse_target(value)
+            except ValueError:
                 report.at_value("GM0110", path, f"{shown(value)} is not a target", hint=_TARGET_RULE)
                 return REFUSED
-            if not self.knows(match["kind"], path, report):
-                return REFUSED
-            return match["kind"], match["rest"].removeprefix(":"), {}
+            return target if self.knows(target.kind, path, report) else REFUSED
         if not isinstance(value, dict):
             return self.refuse_type(value, path, what, report, hint=_TARGET_RULE)
         kind = value.get("kind")
-        if not isinstance(kind, str):
+        if kind is None:
             # The other keys can't be judged without it.
-            hint = 'add kind = "..."' + (f", one of {listed(self.kinds)}" if self.kinds else "")
-            if kind is None:
-                report.at_value("GM0103", path, f"{what} lacks the key `kind`", hint=hint)
-            else:
-                Text(noun="a target kind's name").check(kind, (*path, "kind"), f"`kind` in {what}", report)
+            hint = f'add kind = "...", one of {listed(sorted(self.kinds))}'
+            report.at_value("GM0103", path, f"{what} lacks the key `kind`", hint=hint)
             return REFUSED
-        if not self.knows(kind, (*path, "kind"), report):
+        kind = Text(noun="a target kind's name").check(kind, (*path, "kind"), f"`kind` in {what}", report)
+        if kind is REFUSED or not self.knows(kind, (*path, "kind"), report):
             return REFUSED
-        keys = self.kinds[kind].check(
-            {name: inner for name, inner in value.items() if name != "kind"}, path, what, report
+        keys = kind_table(self.kinds[kind]).check(value, path, what, report)
+        if REFUSED in keys.values():
+            return REFUSED
+        options = {name: key for name, key in keys.items() if name not in {"kind", "arch", "features"}}
+        return Target(
+            kind,
+            keys.get("arch", ""),
+            keys.get("features", ()),
+            tuple((name, ",".join(key) if isinstance(key, tuple) else key) for name, key in sorted(options.items())),
         )
-        return kind, "", {name: inner for name, inner in keys.items() if inner is not None and inner is not REFUSED}
 
     def knows(self, kind: str, path: Path, report: Report) -> bool:
         if kind in self.kinds:
@@ -126,19 +148,23 @@ class TargetShape(Shape):
 
     def schema(self) -> dict[str, Any]:
         tables = []
-        for name, table in sorted(self.kinds.items()):
-            found = table.schema()
-            found["properties"] = {"kind": {"type": "string", "enum": [name]}} | found["properties"]
-            found["required"] = ["kind", *found.get("required", [])]
+        for name, kind in sorted(self.kinds.items()):
+            found = kind_table(kind).schema()
+            found["properties"]["kind"] = {"type": "string", "enum": [name]}
             tables.append(found)
-        return {"anyOf": [{"type": "string", "pattern": f"^(?:{_plain(_TARGET)})$"}, *tables]}
+        return {"anyOf": [{"type": "string"}, *tables]}
 
 
-def _plain(pattern: re.Pattern[str]) -> str:
-    """The pattern without named groups, which JSON Schema's dialect spells in another way."""
-    return re.sub(r"\(\?P<\w+>", "(?:", pattern.pattern)
-
-
+_TARGET_WORD = Text(
+    pattern=re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?"),
+    noun="the name of an architecture or a feature",
+    rule="use letters, digits, `.`, `_` and `-`",
+)
+_TARGET_FIELDS = (
+    Field("kind", Text(), "The kind of target; what comes before the colon in a target string.", required=True),
+    Field("arch", _TARGET_WORD, "The architecture; what comes after the colon in a target string."),
+    Field("features", ListOf(_TARGET_WORD), "Features, each as after a `+` in a target string."),
+)
 _FUNCTION = Text(pattern=IDENTIFIER, noun="a function's name", rule=_IDENTIFIER_RULE)
 _NUMBERS = ListOf(
     OneOf(((int, Integer()), (float, Float())), "a number"), noun="a list of numbers", most=65_536, unique=False
@@ -231,7 +257,7 @@ MODULE = Table(
 )
 
 
-def manifest_table(kinds: Mapping[str, Table], hosts: Sequence[str] = ()) -> Table:
+def manifest_table(kinds: Mapping[str, TargetKind], hosts: Sequence[str] = ()) -> Table:
     """The whole document, for these target kinds; ``hosts`` are the known host names (any, where empty)."""
     host = (
         Text(choices=tuple(hosts), noun="a host's name")
@@ -295,7 +321,7 @@ def manifest_table(kinds: Mapping[str, Table], hosts: Sequence[str] = ()) -> Tab
     )
 
 
-def manifest_schema(kinds: Mapping[str, Table], hosts: Sequence[str] = ()) -> dict[str, Any]:
+def manifest_schema(kinds: Mapping[str, TargetKind], hosts: Sequence[str] = ()) -> dict[str, Any]:
     """JSON Schema of ``kernels.toml`` for editors, with the tables of these target kinds."""
     found = manifest_table(kinds, hosts).schema()
     found["properties"]["schema"] = {"type": "integer", "enum": [SCHEMA]}
