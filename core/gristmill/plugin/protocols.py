@@ -15,6 +15,8 @@ from gristmill.ir.target import Target
 from gristmill.plugin.artifacts import Blob, Capabilities, KernelRecord, Scalar
 
 if TYPE_CHECKING:
+    import argparse
+
     import numpy as np
 
 API_VERSION = 1
@@ -214,3 +216,20 @@ class Executor(Protocol):
     def map(self, function: Callable[[Any], Any], jobs: Sequence[Any]) -> Sequence[Any]:
         """The results in order; the exception of a job is raised when its result is taken."""
         ...
+
+
+# Commands -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CommandEntry:
+    """A further subcommand of ``gristmill``.
+
+    ``add_arguments`` is given the command's own parser; ``run`` the parsed arguments, and returns the exit status
+    (0 done, 1 the user's mistakes, 2 usage, 3 something of the environment is missing, 4 a fault of ours or a plugin's).
+    """
+
+    name: str
+    summary: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
