@@ -1,0 +1,156 @@
+"""From the words of a command line to the command, and from every way it can end to text and an exit status."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
+
+from gristmill.cli import COMMANDS
+from gristmill.cli.output import write_json
+from gristmill.errors import (
+    EXIT_INTERNAL,
+    EXIT_USAGE,
+    Diagnostic,
+    GristmillError,
+    InternalError,
+    MissingError,
+    UserError,
+    close_match,
+    wants_color,
+)
+
+if TYPE_CHECKING:
+    from gristmill.plugin.protocols import CommandEntry
+
+_EXIT_INTERRUPTED = 130
+_EXIT_BROKEN_PIPE = 141
+
+
+class Command(Protocol):
+    """What the module of a command has. Its docstring is the text of its ``--help``.
+
+    ``run`` does the work and gives the exit status; it raises what :mod:`gristmill.errors` has for what is wrong.
+    """
+
+    __doc__: str | None
+
+    @property
+    def add_arguments(self) -> Callable[[argparse.ArgumentParser], None]: ...
+
+    @property
+    def run(self) -> Callable[[argparse.Namespace], int]: ...
+
+
+def dispatch(words: Sequence[str]) -> int:
+    """Run the command that the first word names with the others as its arguments."""
+    as_json = "--json" in words[1:]
+    try:
+        status = _run(words)
+        sys.stdout.flush()
+        return status
+    except UserError as error:
+        return _refuse(error.render(wants_color(sys.stderr)), error.diagnostics, error, as_json)
+    except MissingError as error:
+        return _refuse(error.diagnostic.render(color=wants_color(sys.stderr)), (error.diagnostic,), error, as_json)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return _EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone. Nothing may be written to the pipe any more, not even by Python's own flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _EXIT_BROKEN_PIPE
+    except Exception as error:
+        return _fault(error, as_json)
+
+
+def _run(words: Sequence[str]) -> int:
+    name, *rest = words
+    command = _find(name)
+    parser = argparse.ArgumentParser(
+        prog=f"gristmill {name}",
+        description=command.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    command.add_arguments(parser)
+    try:
+        options = parser.parse_args(rest)
+    except SystemExit as end:
+        # argparse has printed help or usage already.
+        return end.code if isinstance(end.code, int) else EXIT_USAGE
+    return command.run(options)
+
+
+def _find(name: str) -> Command:
+    if name in COMMANDS:
+        return cast(Command, import_module(f"gristmill.cli.{name}"))
+    if name.startswith("-"):
+        raise _unknown(f"there is no option `{name}` before the command", "options of a command stand after it")
+    # Only now: looking plugins up costs more than most commands.
+    from gristmill.plugin.registry import Registry
+
+    registry = Registry.installed()
+    try:
+        return _PluginCommand(registry.command(name))
+    except UserError:
+        near = close_match(name, [*COMMANDS, *(command.name for command in registry.commands())])
+        hint = f"did you mean `gristmill {near}`?" if near else "`gristmill --help` lists the commands"
+        raise _unknown(f"there is no command `{name}`", hint) from None
+
+
+class _PluginCommand:
+    """A command of a plugin, in the form of a module here."""
+
+    def __init__(self, entry: CommandEntry) -> None:
+        self.__doc__ = entry.summary
+        self.add_arguments = entry.add_arguments
+        self.run = entry.run
+
+
+class _UsageError(UserError):
+    """The command line itself is wrong."""
+
+    exit_status = EXIT_USAGE
+
+
+def _unknown(message: str, hint: str) -> _UsageError:
+    return _UsageError(Diagnostic("GM0001", message, hint=hint))
+
+
+def _refuse(text: str, diagnostics: Sequence[Diagnostic], error: GristmillError, as_json: bool) -> int:
+    if as_json:
+        write_json({"diagnostics": [diagnostic.as_json() for diagnostic in diagnostics]})
+    else:
+        print(text, file=sys.stderr)
+    return error.exit_status
+
+
+def _fault(error: Exception, as_json: bool) -> int:
+    if isinstance(error, InternalError):
+        text, status = str(error), error.exit_status
+    else:
+        wrapped = InternalError(f"{type(error).__name__}: {error}")
+        wrapped.where.notes.append("GRISTMILL_TRACEBACK=1 shows where it happened.")
+        text, status = str(wrapped), EXIT_INTERNAL
+    if as_json:
+        write_json({"internal_error": text})
+    else:
+        print(text, file=sys.stderr)
+    if _shows_tracebacks():
+        import traceback
+
+        traceback.print_exception(error, file=sys.stderr)
+    return status
+
+
+def _shows_tracebacks() -> bool:
+    from gristmill import knobs
+
+    try:
+        return knobs.TRACEBACK.value()
+    except UserError:
+        return False

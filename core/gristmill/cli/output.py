@@ -1,0 +1,45 @@
+"""How commands write: JSON for programs, tables for people."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gristmill.version import __version__
+
+JSON_SCHEMA = 1
+"""Version of the JSON that commands write: fields may be added under one number, not changed or removed."""
+
+
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="write one JSON object instead of text")
+
+
+def write_json(content: Mapping[str, Any]) -> None:
+    """One object on standard output, with the schema's number and Gristmill's version first."""
+    json.dump({"schema": JSON_SCHEMA, "version": __version__, **content}, sys.stdout, indent=2, ensure_ascii=False)
+    print()
+
+
+def write_table(titles: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str] = ()) -> None:
+    """Rows under titles, each column as wide as its widest cell; the columns named in ``numbers`` align to the right."""
+    lines = [list(titles), *[list(row) for row in rows]]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(titles))]
+    for line in lines:
+        cells = [
+            cell.rjust(width) if title in numbers else cell.ljust(width)
+            for title, cell, width in zip(titles, line, widths, strict=True)
+        ]
+        print("  ".join(cells).rstrip())
+
+
+def size_text(size: int) -> str:
+    """A number of bytes for people: ``512 B``, ``3.4 KiB``, ``1.2 MiB``."""
+    if size < 1024:
+        return f"{size} B"
+    if size < 1024 * 1024:
+        return f"{size / 1024:.1f} KiB"
+    return f"{size / 1024 / 1024:.1f} MiB"

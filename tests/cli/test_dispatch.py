@@ -1,0 +1,186 @@
+"""How a command line is answered: the command found, the exit status, what is written where."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gristmill.cli import COMMANDS, main
+from gristmill.errors import Diagnostic, InternalError, MissingError, UserError
+from gristmill.plugin.hookspecs import hookimpl
+from gristmill.plugin.protocols import CommandEntry
+from gristmill.plugin.registry import Registry
+from gristmill.version import __version__
+
+Capture = pytest.CaptureFixture[str]
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, run: Callable[[argparse.Namespace], int]) -> None:
+    """Make ``check`` a command that does this."""
+
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--json", action="store_true")
+
+    command = SimpleNamespace(__doc__="Pretends.", add_arguments=add_arguments, run=run)
+    monkeypatch.setattr("gristmill.cli.dispatch.import_module", lambda name: command)
+
+
+def raising(error: BaseException) -> Callable[[argparse.Namespace], int]:
+    def run(options: argparse.Namespace) -> int:
+        raise error
+
+    return run
+
+
+def test_version_and_help(capsys: Capture) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"gristmill {__version__}\n"
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"  {name} " in shown for name in COMMANDS)
+    assert main([]) == 2
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name: str, capsys: Capture) -> None:
+    assert main([name, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"usage: gristmill {name}")
+    assert main(["help", name]) == 0
+    assert capsys.readouterr().out == shown
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_refuses_an_unknown_option(name: str, capsys: Capture) -> None:
+    assert main([name, "--no-such-option"]) == 2
+    assert "usage: gristmill" in capsys.readouterr().err
+
+
+def test_unknown_command_names_the_nearest(capsys: Capture) -> None:
+    assert main(["biuld"]) == 2
+    assert capsys.readouterr().err == (
+        "error[GM0001]: there is no command `biuld`\n  = hint: did you mean `gristmill build`?\n"
+    )
+    assert main(["--jsn"]) == 2
+    assert "GM0001" in capsys.readouterr().err
+
+
+def test_mistakes_of_the_user(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    pretend(monkeypatch, raising(UserError([Diagnostic("GM0101", "wrong", hint="do"), Diagnostic("GM0102", "too")])))
+    assert main(["check"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "error[GM0101]: wrong\n  = hint: do\n\nerror[GM0102]: too\n"
+    assert main(["check", "--json"]) == 1
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert json.loads(captured.out) == {
+        "schema": 1,
+        "version": __version__,
+        "diagnostics": [
+            {"code": "GM0101", "severity": "error", "message": "wrong", "hint": "do"},
+            {"code": "GM0102", "severity": "error", "message": "too"},
+        ],
+    }
+
+
+def test_something_missing(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    pretend(monkeypatch, raising(MissingError("GM0112", "no device", "plug one in")))
+    assert main(["check"]) == 3
+    assert capsys.readouterr().err == "error[GM0112]: no device\n  = hint: plug one in\n"
+    assert main(["check", "--json"]) == 3
+    assert json.loads(capsys.readouterr().out)["diagnostics"][0]["hint"] == "plug one in"
+
+
+def test_internal_errors_show_no_stack(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.delenv("GRISTMILL_TRACEBACK", raising=False)
+    pretend(monkeypatch, raising(InternalError("lost count", pass_name="count")))
+    assert main(["check"]) == 4
+    assert "in pass: count" in capsys.readouterr().err
+    pretend(monkeypatch, raising(ZeroDivisionError("division by zero")))
+    assert main(["check"]) == 4
+    shown = capsys.readouterr().err
+    assert shown.startswith("internal error: ZeroDivisionError: division by zero\n")
+    assert "Traceback" not in shown
+    assert main(["check", "--json"]) == 4
+    assert "ZeroDivisionError" in json.loads(capsys.readouterr().out)["internal_error"]
+    monkeypatch.setenv("GRISTMILL_TRACEBACK", "1")
+    assert main(["check"]) == 4
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_interruption(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    pretend(monkeypatch, raising(KeyboardInterrupt()))
+    assert main(["check"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_color_follows_the_environment(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert main(["biuld"]) == 2
+    assert "\x1b[1;31m" in capsys.readouterr().err
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert main(["biuld"]) == 2
+    assert "\x1b" not in capsys.readouterr().err
+
+
+def run_module(*words: str, **keywords: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gristmill", *words], capture_output=True, text=True, check=False, **keywords
+    )
+
+
+def test_module_is_the_command() -> None:
+    assert run_module("--version").stdout == f"gristmill {__version__}\n"
+    assert run_module("explain", "GM9999").returncode == 1
+
+
+def test_reader_that_goes_away_is_no_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "gristmill", "explain"],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def plugin_with_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("count", type=int)
+
+    entry = CommandEntry("greet", "Greets.", add_arguments, lambda options: print("hello " * options.count) or 0)
+
+    class Plugin:
+        GRISTMILL_API_VERSION = 1
+
+        @hookimpl
+        def gristmill_commands(self) -> list[CommandEntry]:
+            return [entry]
+
+    monkeypatch.setattr(Registry, "installed", classmethod(lambda kind: Registry.of([Plugin()])))
+
+
+def test_commands_of_plugins(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    plugin_with_command(monkeypatch)
+    assert main(["greet", "2"]) == 0
+    assert capsys.readouterr().out == "hello hello \n"
+    assert main(["greet", "--help"]) == 0
+    assert "Greets." in capsys.readouterr().out
+    assert main(["greeet"]) == 2
+    assert "did you mean `gristmill greet`?" in capsys.readouterr().err

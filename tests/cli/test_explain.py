@@ -1,0 +1,39 @@
+"""``gristmill explain``: pages, the list of codes, and codes that are not there."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gristmill.cli import main
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.mark.parametrize("word", ["GM0102", "gm0102", "102", "gm102"])
+def test_page(word: str, capsys: Capture) -> None:
+    assert main(["explain", word]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("# GM0102: a key is not known\n")
+    assert "## Wrong" in shown
+    assert main(["explain", word, "--json"]) == 0
+    page = json.loads(capsys.readouterr().out)
+    assert (page["schema"], page["code"], page["title"]) == (1, "GM0102", "a key is not known")
+    assert page["text"].rstrip() == shown.rstrip()
+
+
+def test_list(capsys: Capture) -> None:
+    assert main(["explain"]) == 0
+    assert "GM0102  a key is not known\n" in capsys.readouterr().out
+    assert main(["explain", "--json"]) == 0
+    codes = json.loads(capsys.readouterr().out)["codes"]
+    assert {"code": "GM0102", "title": "a key is not known"} in codes
+
+
+@pytest.mark.parametrize("word", ["GM9999", "../../errors", "", "GM01020"])
+def test_no_such_code(word: str, capsys: Capture) -> None:
+    assert main(["explain", word]) == 1
+    shown = capsys.readouterr().err
+    assert "error[GM0002]" in shown
+    assert "`gristmill explain` lists the codes" in shown
