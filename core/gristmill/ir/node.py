@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar, dataclass_transform
 
+from gristmill.ir.span import Span
+
 T = TypeVar("T")
 
 
@@ -28,6 +30,7 @@ class Node:
 
     __slots__ = ()
     CHILDREN: ClassVar[tuple[str, ...]] = ()
+    span: Span | None
 
     def __repr__(self) -> str:
         from gristmill.ir.printer import print_node

@@ -1,0 +1,157 @@
+"""The passes of a build, in order: one list that reads as prose, each step with the reason for its place.
+
+Plugins add passes to a phase by its name. Their *required* passes (launch lowering, the packed host interface) run in
+every build; their *optional* ones only where the manifest names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from gristmill.errors import PluginError
+from gristmill.passes.lower_blocks import LowerBlocks
+from gristmill.passes.manager import Pass, Pipeline, Step
+from gristmill.passes.options import Maker, unknown_pass
+from gristmill.plugin.protocols import Pass as PassProtocol
+from gristmill.plugin.protocols import PassContext, PassEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A pass of core in the plan of a phase: why it stands here, and whether the result is right without it."""
+
+    kind: type[Pass]
+    reason: str
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A stretch of the pipeline: what holds when it ends, and core's passes in it."""
+
+    name: str
+    purpose: str
+    passes: tuple[Planned, ...] = ()
+
+
+PHASES: tuple[Phase, ...] = (
+    Phase(
+        "schedule",
+        "Loops are moved, split and bound to threads, while blocks still say what may move.",
+    ),
+    Phase(
+        "blocks",
+        "Blocks become plain statements; from here on only loops, branches and names are left.",
+        (Planned(LowerBlocks, "after the schedule, which needs axes, reads and writes; before all that moves code"),),
+    ),
+    Phase(
+        "split",
+        "Code of devices is parted from code of the host; launches stand where kernels stood.",
+    ),
+    Phase(
+        "host",
+        "Public functions get the packed interface, which checks its arguments and calls the plain function.",
+    ),
+)
+
+
+def phase_names() -> tuple[str, ...]:
+    """The names of the phases, in order; what a plugin's pass may name."""
+    return tuple(phase.name for phase in PHASES)
+
+
+def known_passes(entries: Sequence[PassEntry] = (), context: PassContext | None = None) -> dict[str, Maker]:
+    """All passes by name: core's classes, and what makes those of plugins (only with a context to make them for)."""
+    found: dict[str, Maker] = {planned.kind.name: planned.kind for phase in PHASES for planned in phase.passes}
+    if context is not None:
+        for entry in entries:
+            found[entry.name] = _maker(entry, context)
+    return found
+
+
+def _maker(entry: PassEntry, context: PassContext) -> Callable[[], PassProtocol]:
+    return lambda: entry.make(context)
+
+
+def build_pipeline(context: PassContext, entries: Sequence[PassEntry] = (), chosen: Sequence[str] = ()) -> Pipeline:
+    """The pipeline for a target: core's passes, the required passes of plugins, and the optional ones ``chosen`` by name.
+
+    With ``optimization`` 0 in the context's options, optional passes of core are left out. Raises UserError (GM0602)
+    for a chosen pass that no plugin offers, PluginError for an entry with an unknown phase, neighbours that the phase
+    does not have, a name taken twice, or an order that runs in circles.
+    """
+    _check_entries(entries)
+    optional_names = {entry.name: entry for entry in entries if not entry.required}
+    for name in chosen:
+        if name not in optional_names:
+            raise unknown_pass(name, optional_names)
+    taken = [entry for entry in entries if entry.required or entry.name in chosen]
+    optimize = context.options.get("optimization", 3) != 0
+    steps: list[Step] = []
+    for phase in PHASES:
+        core = [planned for planned in phase.passes if optimize or not planned.optional]
+        own = {
+            planned.kind.name: Step(
+                phase.name, planned.kind(**planned.kind.values_for(context)), planned.reason, planned.optional
+            )
+            for planned in core
+        }
+        for entry in taken:
+            if entry.phase == phase.name:
+                own[entry.name] = Step(phase.name, entry.make(context), entry.summary, not entry.required)
+        steps += _ordered(phase, own, [entry for entry in taken if entry.phase == phase.name])
+    return Pipeline(tuple(steps), context.target)
+
+
+def _check_entries(entries: Sequence[PassEntry]) -> None:
+    names = {planned.kind.name for phase in PHASES for planned in phase.passes}
+    of_phase: dict[str, set[str]] = {phase.name: {planned.kind.name for planned in phase.passes} for phase in PHASES}
+    for entry in entries:
+        if entry.phase not in of_phase:
+            raise PluginError(
+                f"pass `{entry.name}` is for the phase `{entry.phase}`, which there is not; "
+                f"the phases are {', '.join(of_phase)}"
+            )
+        if entry.name in names:
+            raise PluginError(f"two passes are named `{entry.name}`")
+        names.add(entry.name)
+        of_phase[entry.phase].add(entry.name)
+    for entry in entries:
+        for neighbour in (*entry.after, *entry.before):
+            if neighbour not in of_phase[entry.phase]:
+                raise PluginError(
+                    f"pass `{entry.name}` must stand beside `{neighbour}`, which is no pass of the phase "
+                    f"`{entry.phase}`; its passes are {', '.join(sorted(of_phase[entry.phase])) or 'none'}"
+                )
+
+
+def _ordered(phase: Phase, steps: Mapping[str, Step], entries: Sequence[PassEntry]) -> list[Step]:
+    """The steps of a phase in an order that keeps core's own and what the entries ask for, and is always the same.
+
+    A neighbour that does not run in this build puts no constraint.
+    """
+    before: dict[str, set[str]] = {name: set() for name in steps}
+    core = [planned.kind.name for planned in phase.passes if planned.kind.name in steps]
+    for first, second in pairwise(core):
+        before[second].add(first)
+    for entry in entries:
+        before[entry.name].update(name for name in entry.after if name in steps)
+        for name in entry.before:
+            if name in steps:
+                before[name].add(entry.name)
+    found: list[Step] = []
+    waiting = list(steps)
+    while waiting:
+        ready = next((name for name in waiting if not before[name]), None)
+        if ready is None:
+            raise PluginError(
+                f"the passes {', '.join(f'`{name}`' for name in waiting)} of the phase `{phase.name}` "
+                f"must each run after another of them"
+            )
+        waiting.remove(ready)
+        found.append(steps[ready])
+        for others in before.values():
+            others.discard(ready)
+    return found
