@@ -57,7 +57,7 @@ def _round_by_struct(value: float, form: str) -> float:
 def _round_to_bfloat16(value: float) -> float:
     # bfloat16 has 8 bits of precision and the exponents of float32 (least denormal 2**-133). Rounding the double in
     # one step avoids the double rounding of a detour through float32.
-    mantissa, exponent = math.frexp(value)
+    _, exponent = math.frexp(value)
     step = math.ldexp(1.0, max(exponent - 8, -133))
     scaled = value / step
     rounded = float(round(scaled)) * step

@@ -142,29 +142,35 @@ class StringImm(Expr):
 # Groups of nodes, for dispatch ----------------------------------------------------------------------------------------
 
 
-class UnaryExpr(Expr):
+class _TypedByOperand(Expr):
+    """The result has the type of operand ``a``. Chains of these are followed in a loop: they may be thousands long."""
+
+    __slots__ = ()
+    a: Expr
+
+    @property
+    def dtype(self) -> DType:
+        operand = self.a
+        while isinstance(operand, _TypedByOperand):
+            operand = operand.a
+        return operand.dtype
+
+
+class UnaryExpr(_TypedByOperand):
     """One operand ``a``; the result has its type."""
 
     __slots__ = ()
     CHILDREN: ClassVar[tuple[str, ...]] = ("a",)
     a: Expr
 
-    @property
-    def dtype(self) -> DType:
-        return self.a.dtype
 
-
-class BinaryExpr(Expr):
+class BinaryExpr(_TypedByOperand):
     """Two operands of one type; the result has that type."""
 
     __slots__ = ()
     CHILDREN: ClassVar[tuple[str, ...]] = ("a", "b")
     a: Expr
     b: Expr
-
-    @property
-    def dtype(self) -> DType:
-        return self.a.dtype
 
 
 class CompareExpr(Expr):
@@ -415,7 +421,7 @@ class Not(UnaryExpr):
 
 
 @node
-class Select(Expr):
+class Select(_TypedByOperand):
     """``a`` where the condition is true, else ``b``; both are evaluated. A vector condition chooses lane by lane."""
 
     condition: Expr
@@ -425,13 +431,9 @@ class Select(Expr):
 
     CHILDREN: ClassVar[tuple[str, ...]] = ("condition", "a", "b")
 
-    @property
-    def dtype(self) -> DType:
-        return self.a.dtype
-
 
 @node
-class IfThenElse(Expr):
+class IfThenElse(_TypedByOperand):
     """``a`` if the (scalar) condition is true, else ``b``; only the one chosen is evaluated."""
 
     condition: Expr
@@ -440,10 +442,6 @@ class IfThenElse(Expr):
     span: Span | None = None
 
     CHILDREN: ClassVar[tuple[str, ...]] = ("condition", "a", "b")
-
-    @property
-    def dtype(self) -> DType:
-        return self.a.dtype
 
 
 # Conversions and vectors ----------------------------------------------------------------------------------------------
