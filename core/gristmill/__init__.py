@@ -30,7 +30,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'gristmill' has no attribute {name!r}")
     from importlib import import_module
 
-    found = getattr(import_module(home), name)
+    module = import_module(home)
+    # `gristmill.build` names a package and a function: the package itself is both, for it can be called.
+    found = module if home == f"gristmill.{name}" else getattr(module, name)
     globals()[name] = found
     return found
 

@@ -321,6 +321,7 @@ WRONG = {
     "deep list": at("GM0114", HEAD + MODULE + "params.^N = " + "[" * 40 + "]" * 40, "flatten it"),
     "byte order mark": at("GM0115", "^\ufeff" + HEAD + MODULE, "without a byte order mark"),
     "empty targets": at("GM0117", HEAD + MODULE + "targets = ^[]\n", "leave the key out for the default"),
+    "no target": at("GM0117", 'schema = 1\n[project]\nname = "p"\n^[targets]\n' + MODULE, "add one"),
     "empty module list": at("GM0117", "module = ^[]\n" + HEAD, "add a [[module]]"),
     "library with a path": at("GM0118", HEAD + MODULE + 'extern = { f = ^"/tmp/x.so" }\n', "plain file name"),
     "library, empty": at("GM0118", HEAD + MODULE + 'extern = { f = ^"" }\n', "libm.so.6"),

@@ -1,8 +1,8 @@
-"""From ``kernels.toml`` to packs: manifest, plan, cache, executor, report.
+"""The builder: manifest, plan, compilation, packs, report.
 
 ``gristmill.build`` is this package and, as the public face has it, a function as well: ``gristmill.build("kernels.toml")``
-is ``gristmill.build.build("kernels.toml")``. The package itself is callable because an import of any module in it binds
-the name ``build`` in ``gristmill`` to the package.
+is ``gristmill.build.build("kernels.toml")``. So the package itself can be called: Python binds the name ``build`` in
+``gristmill`` to it as soon as anything imports one of its modules.
 """
 
 from __future__ import annotations
@@ -12,26 +12,30 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gristmill.build.driver import build
+    from gristmill.build.driver import build, check
+    from gristmill.build.report import BuildReport
 
-__all__ = ["build"]
-
-
-class _CallablePackage(ModuleType):
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        from gristmill.build.driver import build
-
-        return build(*arguments, **keywords)
+__all__ = ["BuildReport", "build", "check"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the builder when it is first asked for (PEP 562): reading a manifest must not cost a compiler."""
-    if name != "build":
-        raise AttributeError(f"module 'gristmill.build' has no attribute {name!r}")
-    from gristmill.build.driver import build
+    """Import the driver when it is first asked for: reading a manifest must not import the compiler."""
+    if name in ("build", "check"):
+        from gristmill.build import driver
 
-    globals()["build"] = build
-    return build
+        return getattr(driver, name)
+    if name == "BuildReport":
+        from gristmill.build.report import BuildReport
+
+        return BuildReport
+    raise AttributeError(f"module 'gristmill.build' has no attribute {name!r}")
+
+
+class _CallablePackage(ModuleType):
+    def __call__(self, *arguments: Any, **keywords: Any) -> BuildReport:
+        from gristmill.build.driver import build
+
+        return build(*arguments, **keywords)
 
 
 sys.modules[__name__].__class__ = _CallablePackage

@@ -26,6 +26,7 @@ class MapOf(Shape):
     pattern: re.Pattern[str] = IDENTIFIER
     key_rule: str = "use letters, digits and `_`, and begin with a letter"
     unique_without_case: bool = False
+    least: int = 0
     most: int = 10_000
 
     def expected(self) -> str:
@@ -34,6 +35,8 @@ class MapOf(Shape):
     def check(self, value: Any, path: Path, what: str, report: Report) -> Any:
         if not isinstance(value, dict):
             return self.refuse_type(value, path, what, report)
+        if len(value) < self.least:
+            report.at_value("GM0117", path, f"{what} is empty", hint="add one")
         if len(value) > self.most:
             report.at_key("GM0114", path, f"{what} has {len(value)} entries; the most is {self.most}", hint="split it")
             return REFUSED
@@ -53,7 +56,8 @@ class MapOf(Shape):
 
     def schema(self) -> dict[str, Any]:
         pattern = f"^(?:{self.pattern.pattern})$"
-        return {"type": "object", "patternProperties": {pattern: self.element.schema()}, "additionalProperties": False}
+        found: dict[str, Any] = {"type": "object", "patternProperties": {pattern: self.element.schema()}}
+        return found | {"additionalProperties": False, "minProperties": self.least}
 
 
 @dataclass(frozen=True)

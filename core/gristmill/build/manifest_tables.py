@@ -290,6 +290,7 @@ def manifest_table(kinds: Mapping[str, TargetKind], hosts: Sequence[str] = ()) -
         pattern=NAME,
         key_rule=_NAME_RULE,
         unique_without_case=True,
+        least=1,
     )
     return Table(
         "the manifest",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
-
-from gristmill.errors import Diagnostic
 
 
 @dataclass(frozen=True, slots=True)
-class CodeReport:
+class PartReport:
     """The code of one module for one target. Sizes in bytes, times in milliseconds."""
 
     target: str
@@ -18,10 +17,9 @@ class CodeReport:
     """The resolved target string, as ``cpu:x86-64-v3``."""
     kind: str
     """The kind of the blob, as ``elf-shared``."""
+    functions: tuple[str, ...]
     size: int
     milliseconds: float
-    functions: tuple[str, ...]
-    cached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,50 +27,46 @@ class PackReport:
     """One pack; ``size`` is the file's, in bytes; ``changed`` is whether the file had to be written."""
 
     module: str
-    path: str
+    path: Path
     size: int
+    changed: bool
     milliseconds: float
-    code: tuple[CodeReport, ...]
-    changed: bool = True
+    parts: tuple[PartReport, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """All that a build wrote. ``warnings`` did not stop it; ``sources`` are the texts that they point into."""
+    """All that a build wrote, in the order of the manifest."""
 
-    manifest: str
+    manifest: Path
     packs: tuple[PackReport, ...]
     milliseconds: float
-    warnings: tuple[Diagnostic, ...] = ()
-    sources: dict[str, str] = field(default_factory=dict, repr=False)
 
     def as_json(self) -> dict[str, Any]:
         """A JSON object with the same content."""
         return {
-            "manifest": self.manifest,
+            "manifest": str(self.manifest),
             "milliseconds": round(self.milliseconds, 3),
             "packs": [_pack_json(pack) for pack in self.packs],
-            "warnings": [warning.as_json() for warning in self.warnings],
         }
 
 
 def _pack_json(pack: PackReport) -> dict[str, Any]:
     return {
         "module": pack.module,
-        "path": pack.path,
+        "path": str(pack.path),
         "size": pack.size,
-        "milliseconds": round(pack.milliseconds, 3),
         "changed": pack.changed,
-        "code": [
+        "milliseconds": round(pack.milliseconds, 3),
+        "parts": [
             {
-                "target": code.target,
-                "identity": code.identity,
-                "kind": code.kind,
-                "size": code.size,
-                "milliseconds": round(code.milliseconds, 3),
-                "functions": list(code.functions),
-                "cached": code.cached,
+                "target": part.target,
+                "identity": part.identity,
+                "kind": part.kind,
+                "functions": list(part.functions),
+                "size": part.size,
+                "milliseconds": round(part.milliseconds, 3),
             }
-            for code in pack.code
+            for part in pack.parts
         ],
     }

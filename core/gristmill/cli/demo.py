@@ -1,0 +1,84 @@
+"""Build the example project, run it on every device that is here, and compare every result.
+
+Results are compared with the reference executor or NumPy. Pictures before and after are written into the folder.
+Ends with status 1 where a result is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from gristmill.cli.output import add_json_option, size_text, write_json, write_table
+from gristmill.errors import EXIT_DONE, EXIT_USER
+
+
+class Row(Protocol):
+    """One kernel on one device. ``size`` in bytes, times in milliseconds; ``error`` and ``bound`` as texts with units."""
+
+    kernel: str
+    target: str
+    device: str
+    size: int
+    build_ms: float
+    run_ms: float
+    error: str
+    bound: str
+    ok: bool
+
+
+class Demonstration(Protocol):
+    """What the demonstration did: a row for each kernel and device, the files that it wrote, devices that are absent."""
+
+    rows: Sequence[Row]
+    pictures: Sequence[str]
+    absent: Sequence[tuple[str, str]]
+
+    def as_json(self) -> dict[str, Any]: ...
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-o", "--output", default="gristmill-demo", metavar="FOLDER", help="where to work (default: gristmill-demo)"
+    )
+    parser.add_argument("-d", "--device", action="append", metavar="NAME", help="only this device; may be repeated")
+    add_json_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    from gristmill.testing.demonstration import demonstrate
+
+    done: Demonstration = demonstrate(options.output, devices=options.device)
+    if options.json:
+        write_json(done.as_json())
+    else:
+        _write(done)
+    return EXIT_DONE if all(row.ok for row in done.rows) else EXIT_USER
+
+
+def _write(done: Demonstration) -> None:
+    write_table(
+        ["kernel", "target", "device", "size", "build ms", "run ms", "error", "allowed", ""],
+        [
+            [
+                row.kernel,
+                row.target,
+                row.device,
+                size_text(row.size),
+                f"{row.build_ms:.1f}",
+                f"{row.run_ms:.3f}",
+                row.error,
+                row.bound,
+                "ok" if row.ok else "WRONG",
+            ]
+            for row in done.rows
+        ],
+        numbers=["size", "build ms", "run ms"],
+    )
+    for name, reason in done.absent:
+        print(f"no {name}: {reason}")
+    for picture in done.pictures:
+        print(f"wrote {picture}")
+    wrong = sum(not row.ok for row in done.rows)
+    print(f"{len(done.rows) - wrong} of {len(done.rows)} results are right")

@@ -1,0 +1,193 @@
+"""Run a function of a pack on a device, with arguments from the command line.
+
+An argument is a number, true or false, a .npy file, or a new array:
+  zeros:480x640:float32   ones:480x640:float32   random:480x640:float32
+
+Prints what each array holds afterwards. --save writes one to a .npy file, --repeat measures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import time
+from typing import TYPE_CHECKING, Any
+
+from gristmill.cli.output import add_json_option, write_json, write_table
+from gristmill.errors import Diagnostic, UserError, close_match
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_NEW_ARRAY = re.compile(r"(?P<fill>zeros|ones|random):(?P<shape>(?:\d{1,12}(?:x\d{1,12})*)?):(?P<dtype>[a-z0-9]+)")
+_INTEGERS = tuple(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))
+_DTYPES = (*_INTEGERS, "bool", "float16", "float32", "float64")
+_LARGEST_ARRAY = 1 << 34
+_FORMS = 'write a number, true, false, "file.npy" or a new array such as zeros:480x640:float32'
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("pack", help="a .kpack file, or PACKAGE:MODULE of an installed package")
+    parser.add_argument("function", help="the function to run")
+    parser.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="its arguments, in order")
+    parser.add_argument("-d", "--device", default="cpu:0", help="where to run it (default: cpu:0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of random arrays (default: 0)")
+    parser.add_argument("--repeat", type=_count, default=1, metavar="N", help="run it N times and print the least time")
+    parser.add_argument(
+        "--save", action="append", default=[], metavar="POSITION=FILE", help="write the array argument at the position"
+    )
+    add_json_option(parser)
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[1-9]\d{0,6}", text):
+        raise argparse.ArgumentTypeError("must be a number from 1 to 9999999")
+    return int(text)
+
+
+def run(options: argparse.Namespace) -> int:
+    import numpy as np
+
+    import gristmill
+
+    generator = np.random.default_rng(options.seed)
+    values = [read_argument(text, position, generator) for position, text in enumerate(options.arguments)]
+    saved = read_saves(options.save, values)
+    pack = gristmill.load(options.pack)
+    function = getattr(pack, options.function)
+    device = gristmill.device(options.device)
+    given = [device.array(value) if isinstance(value, np.ndarray) else value for value in values]
+    times = []
+    for _ in range(options.repeat):
+        start = time.perf_counter()
+        returned = function(*given)
+        device.synchronize()
+        times.append((time.perf_counter() - start) * 1e3)
+    results = {
+        position: array.numpy()
+        for position, (array, value) in enumerate(zip(given, values, strict=True))
+        if isinstance(value, np.ndarray)
+    }
+    for position, file in saved.items():
+        _save(file, results[position])
+    _write(options, results, returned, times)
+    return 0
+
+
+def read_argument(text: str, position: int, generator: np.random.Generator) -> Any:
+    """The value that an argument's text means. Raises UserError (GM0009) where it means none."""
+    import numpy as np
+
+    if text in {"true", "false"}:
+        return text == "true"
+    if re.fullmatch(r"[+-]?\d{1,20}", text):
+        return int(text)
+    if text.endswith(".npy"):
+        try:
+            with open(text, "rb") as opened:
+                # Pickled objects in a file would run code of whoever wrote it.
+                return np.lib.format.read_array(opened, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise _refused(
+                position, f"can't read the array in `{text}`: {error}", "name a .npy file of numbers"
+            ) from None
+    match = _NEW_ARRAY.fullmatch(text)
+    if match:
+        return _new_array(match, position, generator)
+    try:
+        return float(text)
+    except ValueError:
+        raise _refused(position, f"`{text[:80]}` is not an argument", _FORMS) from None
+
+
+def _new_array(match: re.Match[str], position: int, generator: np.random.Generator) -> np.ndarray:
+    import numpy as np
+
+    dtype = match["dtype"]
+    if dtype not in _DTYPES:
+        near = close_match(dtype, _DTYPES)
+        raise _refused(position, f"`{dtype}` is not a dtype", f"did you mean `{near}`?" if near else "float32, say")
+    shape = tuple(int(extent) for extent in match["shape"].split("x") if extent)
+    if math.prod(shape) * np.dtype(dtype).itemsize > _LARGEST_ARRAY:
+        raise _refused(position, f"an array of shape {shape} is too large", "at most 16 GiB")
+    if match["fill"] == "zeros":
+        return np.zeros(shape, dtype)
+    if match["fill"] == "ones":
+        return np.ones(shape, dtype)
+    if dtype.startswith("float"):
+        return generator.random(shape).astype(dtype)
+    return generator.integers(0, 2 if dtype == "bool" else 100, shape).astype(dtype)
+
+
+def read_saves(texts: list[str], values: list[Any]) -> dict[int, str]:
+    """Positions of arguments to save, with the files. Raises UserError (GM0009) where one is no array."""
+    found = {}
+    for text in texts:
+        position, _, file = text.partition("=")
+        if not position.isdecimal() or not file.endswith(".npy"):
+            hint = "write POSITION=FILE.npy, positions count from 0"
+            raise UserError(Diagnostic("GM0009", f"--save can't be `{text}`", hint=hint))
+        if len(position) > 9 or int(position) >= len(values) or not hasattr(values[int(position)], "shape"):
+            arrays = [str(index) for index, value in enumerate(values) if hasattr(value, "shape")]
+            hint = f"arrays are at {', '.join(arrays)}" if arrays else "no argument is an array"
+            raise UserError(Diagnostic("GM0009", f"--save {text}: the argument is no array", hint=hint))
+        found[int(position)] = file
+    return found
+
+
+def _refused(position: int, message: str, hint: str) -> UserError:
+    return UserError(Diagnostic("GM0009", f"argument {position}: {message}", hint=hint))
+
+
+def _save(file: str, array: np.ndarray) -> None:
+    import io
+
+    import numpy as np
+
+    from gristmill.cli.export import write_file
+
+    content = io.BytesIO()
+    np.lib.format.write_array(content, array, allow_pickle=False)
+    write_file(file, content.getvalue(), force=True)
+
+
+def _write(options: argparse.Namespace, results: dict[int, np.ndarray], returned: Any, times: list[float]) -> None:
+    arrays: list[dict[str, Any]] = [
+        {
+            "position": position,
+            "shape": list(array.shape),
+            "dtype": str(array.dtype),
+            **({} if array.size == 0 else _summary(array)),
+        }
+        for position, array in results.items()
+    ]
+    if options.json:
+        content: dict[str, Any] = {"function": options.function, "device": options.device, "arrays": arrays}
+        if returned is not None:
+            content["returned"] = returned
+        write_json({**content, "milliseconds": [round(milliseconds, 4) for milliseconds in times]})
+        return
+    if returned is not None:
+        print(f"returned {returned}")
+    write_table(
+        ["argument", "shape", "dtype", "least", "greatest", "mean"],
+        [
+            [
+                str(array["position"]),
+                "x".join(str(extent) for extent in array["shape"]),
+                array["dtype"],
+                *(f"{array[name]:.6g}" if name in array else "" for name in ("least", "greatest", "mean")),
+            ]
+            for array in arrays
+        ],
+        numbers=["argument", "least", "greatest", "mean"],
+    )
+    print(f"{options.function} on {options.device}: {min(times):.3f} ms")
+
+
+def _summary(array: np.ndarray) -> dict[str, float]:
+    import numpy as np
+
+    numbers = array.astype(np.float64)
+    return {"least": float(numbers.min()), "greatest": float(numbers.max()), "mean": float(numbers.mean())}
