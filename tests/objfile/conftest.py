@@ -48,6 +48,25 @@ def open_library() -> Iterator[Callable[[bytes], ctypes.CDLL]]:
         os.close(descriptor)
 
 
+@pytest.fixture(scope="session")
+def run_with_musl(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bytes, str], str]:
+    """Runs a C program under the musl C library: (shared object, text of the program) -> what it prints.
+
+    The program gets the path of the shared object as its first argument.
+    """
+    tool = _tool("musl-gcc", "musl-tools")
+
+    def run(data: bytes, program: str) -> str:
+        folder = tmp_path_factory.mktemp("musl")
+        (folder / "library.so").write_bytes(data)
+        (folder / "main.c").write_text(program)
+        subprocess.run([tool, "-rdynamic", "-o", "main", "main.c"], cwd=folder, check=True)
+        ended = subprocess.run([folder / "main", folder / "library.so"], capture_output=True, text=True, check=True)
+        return ended.stdout
+
+    return run
+
+
 def _tool(name: str, package: str) -> str:
     found = shutil.which(name)
     if found is None:

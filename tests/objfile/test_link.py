@@ -360,6 +360,26 @@ def test_protected_memory_is_read_only_after_loading(compile_ir, open_library):
     assert rights == ["r--p"]
 
 
+def test_the_loader_of_musl_reads_it_too(two_objects, compile_ir, run_with_musl):
+    program = """
+    #include <dlfcn.h>
+    #include <stdio.h>
+    int far_away(int x) { return x * 10; }
+    int main(int count, char **words) {
+        void *library = dlopen(words[1], RTLD_NOW | RTLD_LOCAL);
+        if (!library) { puts(dlerror()); return 1; }
+        int (*calls)(int) = dlsym(library, "calls"), (*by_table)(int, int) = dlsym(library, "by_table");
+        int (*asks)(int) = dlsym(library, "asks"), *room = dlsym(library, "room");
+        printf("%d %d %d %d\\n", calls(5), by_table(1, 8), asks(4), room[999]);
+        printf("%d\\n", dlsym(library, "concealed") == 0);
+        return 0;
+    }
+    """
+    asks = "declare i32 @far_away(i32)\ndefine i32 @asks(i32 %x) { %r = call i32 @far_away(i32 %x)\n ret i32 %r }"
+    data = link_shared([*two_objects, compile_ir(asks)], allowed_imports=["far_away"])
+    assert run_with_musl(data, program) == "1056 22 40 0\n1\n"
+
+
 class Part:
     """One row of a section table, read here by itself so that our own reader is not its own witness."""
 
