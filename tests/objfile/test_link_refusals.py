@@ -155,7 +155,7 @@ def test_a_reference_into_a_dropped_section(compile_ir):
 def test_other_kinds_of_input(compile_ir):
     object_ = compile_ir(F)
     assert "not an ELF file" in str(refused([b"MZ" + object_], "GM0702"))
-    assert "is shared object" in str(refused([link_shared([object_], allowed_imports=())], "GM0702"))
+    assert "it is a shared object" in str(refused([link_shared([object_], allowed_imports=())], "GM0702"))
     assert "no object to link" in str(refused([], "GM0702"))
     arm = compile_ir(F, triple="aarch64-unknown-linux-gnu", cpu="generic")
     assert "is for aarch64, which this linker does not know" in str(refused([arm], "GM0702"))

@@ -112,7 +112,7 @@ def test_imports_are_those_listed(library):
 
 
 def test_files_that_are_no_shared_object(compile_ir, library):
-    assert "is relocatable object" in refused(compile_ir(F), "GM0702")
+    assert "it is a relocatable object" in refused(compile_ir(F), "GM0702")
     assert "not an ELF file" in refused(b"\x7fELG" + library[4:], "GM0702")
     assert "class 1" in refused(library[:4] + b"\1" + library[5:], "GM0702")
     assert "ends at" in refused(library[:700], "GM0701")

@@ -16,7 +16,7 @@ EV_CURRENT: Final = 1
 
 ET_REL: Final = 1
 ET_DYN: Final = 3
-TYPE_NAMES: Final = {0: "none", 1: "relocatable object", 2: "executable", 3: "shared object", 4: "core dump"}
+TYPE_NAMES: Final = {1: "a relocatable object", 2: "an executable", 3: "a shared object", 4: "a core dump"}
 
 EM_386: Final = 3
 EM_ARM: Final = 40
