@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from gristmill.ir.dtype import BOOL, HANDLE, DType
+from gristmill.ir.dtype import BOOL, HANDLE, VOID, DType
 from gristmill.ir.memory import Buffer, PointerType
 from gristmill.ir.node import Node, node
 from gristmill.ir.op import Op
@@ -142,18 +142,43 @@ class StringImm(Expr):
 # Groups of nodes, for dispatch ----------------------------------------------------------------------------------------
 
 
-class _TypedByOperand(Expr):
-    """The result has the type of operand ``a``. Chains of these are followed in a loop: they may be thousands long."""
+class _Derived(Expr):
+    """An expression whose type follows from that of one operand.
+
+    Chains of these may be thousands long, so they are followed in a loop and not by each asking the next.
+    """
+
+    __slots__ = ()
+
+    def type_source(self) -> Expr | None:
+        """The operand from which the type follows; None if there is none."""
+        raise NotImplementedError
+
+    def type_from(self, source: DType) -> DType:
+        """The type, given that of the operand; ``void`` is passed where there is none."""
+        return source
+
+    @property
+    def dtype(self) -> DType:
+        chain: list[_Derived] = []
+        current: Expr | None = self
+        while isinstance(current, _Derived):
+            chain.append(current)
+            current = current.type_source()
+        dtype = VOID if current is None else current.dtype
+        for link in reversed(chain):
+            dtype = link.type_from(dtype)
+        return dtype
+
+
+class _TypedByOperand(_Derived):
+    """The result has the type of the operand ``a``."""
 
     __slots__ = ()
     a: Expr
 
-    @property
-    def dtype(self) -> DType:
-        operand = self.a
-        while isinstance(operand, _TypedByOperand):
-            operand = operand.a
-        return operand.dtype
+    def type_source(self) -> Expr:
+        return self.a
 
 
 class UnaryExpr(_TypedByOperand):
@@ -173,7 +198,7 @@ class BinaryExpr(_TypedByOperand):
     b: Expr
 
 
-class CompareExpr(Expr):
+class CompareExpr(_TypedByOperand):
     """Two operands of one type; the result is ``bool`` with their lanes. With a NaN only NotEqual is true."""
 
     __slots__ = ()
@@ -181,9 +206,8 @@ class CompareExpr(Expr):
     a: Expr
     b: Expr
 
-    @property
-    def dtype(self) -> DType:
-        return BOOL.with_lanes(self.a.dtype.lanes)
+    def type_from(self, source: DType) -> DType:
+        return BOOL.with_lanes(source.lanes)
 
 
 # Arithmetic -----------------------------------------------------------------------------------------------------------
@@ -483,7 +507,7 @@ class Reinterpret(Expr):
 
 
 @node
-class Ramp(Expr):
+class Ramp(_Derived):
     """The vector ``base, base + stride, base + 2*stride, ...`` of ``lanes`` integers, wrapping."""
 
     base: Expr
@@ -493,13 +517,15 @@ class Ramp(Expr):
 
     CHILDREN: ClassVar[tuple[str, ...]] = ("base", "stride")
 
-    @property
-    def dtype(self) -> DType:
-        return self.base.dtype.with_lanes(self.lanes)
+    def type_source(self) -> Expr:
+        return self.base
+
+    def type_from(self, source: DType) -> DType:
+        return source.with_lanes(self.lanes)
 
 
 @node
-class Broadcast(Expr):
+class Broadcast(_Derived):
     """A vector with the scalar in every lane."""
 
     value: Expr
@@ -508,13 +534,15 @@ class Broadcast(Expr):
 
     CHILDREN: ClassVar[tuple[str, ...]] = ("value",)
 
-    @property
-    def dtype(self) -> DType:
-        return self.value.dtype.with_lanes(self.lanes)
+    def type_source(self) -> Expr:
+        return self.value
+
+    def type_from(self, source: DType) -> DType:
+        return source.with_lanes(self.lanes)
 
 
 @node
-class Shuffle(Expr):
+class Shuffle(_Derived):
     """Chosen lanes of the concatenation of some vectors or scalars of one element type; one index gives a scalar."""
 
     vectors: tuple[Expr, ...]
@@ -523,16 +551,18 @@ class Shuffle(Expr):
 
     CHILDREN: ClassVar[tuple[str, ...]] = ("vectors",)
 
-    @property
-    def dtype(self) -> DType:
-        return self.vectors[0].dtype.with_lanes(len(self.indices))
+    def type_source(self) -> Expr:
+        return self.vectors[0]
+
+    def type_from(self, source: DType) -> DType:
+        return source.with_lanes(len(self.indices))
 
 
 # Memory ---------------------------------------------------------------------------------------------------------------
 
 
 @node
-class Load(Expr):
+class Load(_Derived):
     """The element of a buffer at the indices, one a dimension.
 
     If the last index is a vector (of a :class:`Ramp`, say) the result is the vector of those elements, in addition to
@@ -546,10 +576,11 @@ class Load(Expr):
 
     CHILDREN: ClassVar[tuple[str, ...]] = ("indices",)
 
-    @property
-    def dtype(self) -> DType:
-        lanes = self.indices[-1].dtype.lanes if self.indices else 1
-        return self.buffer.dtype.with_lanes(self.buffer.dtype.lanes * lanes)
+    def type_source(self) -> Expr | None:
+        return self.indices[-1] if self.indices else None
+
+    def type_from(self, source: DType) -> DType:
+        return self.buffer.dtype.with_lanes(self.buffer.dtype.lanes * source.lanes)
 
 
 @node

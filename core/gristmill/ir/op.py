@@ -48,7 +48,11 @@ class Result(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """One operation, compared by value. ``arity`` counts operands; ``pure``: no effect, and safe to repeat or drop."""
+    """One operation, compared by value.
+
+    ``arity`` counts operands; ``pure``: no effect, and safe to repeat or drop; ``stated``: where the result type is
+    stated by the call, the name of the only one that is right.
+    """
 
     name: str
     arity: int
@@ -57,6 +61,7 @@ class Op:
     exactness: Exactness
     meaning: str
     pure: bool = True
+    stated: str = ""
 
     def __str__(self) -> str:
         return self.name
@@ -120,7 +125,9 @@ PARTIAL = (
 
 
 def _packed(name: str, arity: int, meaning: str, pure: bool = True) -> Op:
-    return Op(name, arity, Operands.ANY, Result.STATED, Exactness.EXACT, meaning, pure)
+    """An operation of the packed interface; its meaning begins with its result type."""
+    stated = meaning.partition(":")[0]
+    return Op(name, arity, Operands.ANY, Result.STATED, Exactness.EXACT, meaning, pure, stated)
 
 
 # The packed host interface (TVM FFI C ABI, tvm/ffi/c_api.h): arguments are an array of TVMFFIAny, tensors are DLTensor.

@@ -48,7 +48,6 @@ from gristmill.ir.dtype import (
     UINT64,
     DType,
 )
-from gristmill.ir.node import Node
 
 HEADER = "gristmill ir 1"
 
@@ -73,7 +72,7 @@ SUFFIX_OF = {dtype: suffix for suffix, dtype in SUFFIXES.items()}
 OR, AND, NOT, COMPARISON, BIT_OR, BIT_XOR, BIT_AND, SHIFT, SUM, PRODUCT, PREFIX, PRIMARY = range(1, 13)
 LOOSEST = OR
 
-INFIX: dict[type[Node], tuple[str, int]] = {
+INFIX: dict[type[e.Expr], tuple[str, int]] = {
     e.Or: ("or", OR),
     e.And: ("and", AND),
     e.Equal: ("==", COMPARISON),
@@ -94,7 +93,7 @@ INFIX: dict[type[Node], tuple[str, int]] = {
     e.FloorDiv: ("//", PRODUCT),
     e.FloorMod: ("%", PRODUCT),
 }
-PREFIXES: dict[type[Node], tuple[str, int]] = {
+PREFIXES: dict[type[e.Expr], tuple[str, int]] = {
     e.Not: ("not ", NOT),
     e.Negate: ("-", PREFIX),
     e.BitNot: ("~", PREFIX),
@@ -133,6 +132,7 @@ def integer_text(value: int, dtype: DType) -> str:
     """A whole or bool constant; the suffix is left out for int64."""
     if dtype == BOOL and value in (0, 1):
         return "true" if value else "false"
+    value = int(value)  # a bool would be shown as a word
     return str(value) if dtype == INT64 else f"{value}{SUFFIX_OF.get(dtype, f'_{dtype}')}"
 
 
