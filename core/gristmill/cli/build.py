@@ -1,6 +1,6 @@
 """Build the packs of a project: one for each module of kernels.toml.
 
-All mistakes in the manifest and the kernels are shown; a module with a mistake writes nothing.
+All mistakes in the manifest and the kernels are shown; nothing is written if there are any.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Run a function of a pack on a device, with arguments from the command line.
 
 An argument is a number, true or false, a .npy file, or a new array:
-  zeros:480x640:float32   ones:480x640:float32   random:480x640:float32
+
+    zeros:480x640:float32   ones:480x640:float32   random:480x640:float32
 
 Prints what each array holds afterwards. --save writes one to a .npy file, --repeat measures.
 """
