@@ -1,0 +1,80 @@
+"""A rough estimate of how long a function runs, to decide whether a call releases Python's interpreter lock.
+
+Releasing costs tens of microseconds when another thread is busy, so short kernels keep the lock; a long one that keeps
+it stops every other thread. The estimate counts nodes: a loop multiplies its body by its number of iterations, or by
+:data:`UNKNOWN_TRIPS` where that is not constant, a call adds its callee. From :data:`RELEASE_NODES` on (about a third
+of a millisecond) the lock is released: two nested loops over sizes, or three, are over it, a plain elementwise loop is
+not. Recursion counts as long. ``FunctionFacts.release_gil`` decides where it is set.
+"""
+
+from __future__ import annotations
+
+from gristmill.ir.build import constant_value
+from gristmill.ir.expr import CallExtern, CallFunction, CallPacked
+from gristmill.ir.functor import children
+from gristmill.ir.module import Function, Module
+from gristmill.ir.node import Node
+from gristmill.ir.stmt import For, While
+
+UNKNOWN_TRIPS = 1024
+RELEASE_NODES = 1_000_000
+_MOST = 10**12
+
+
+def releases_gil(function: Function, module: Module) -> bool:
+    """Whether a call of the public function should release the interpreter lock."""
+    by_name = {found.name: found for found in module.functions}
+    costs: dict[str, int] = {}
+    wishes = _wishes(function, by_name)
+    if wishes:
+        return wishes[0]
+    return _function_cost(function, by_name, costs, ()) >= RELEASE_NODES
+
+
+def _wishes(function: Function, by_name: dict[str, Function]) -> list[bool]:
+    """What the packed function states, or else the function that it calls."""
+    if function.facts.release_gil is not None:
+        return [function.facts.release_gil]
+    found = []
+    stack: list[Node] = [function.body]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, CallPacked):
+            # The callee may be Python code, which takes the lock again by itself; between calls it may as well be held.
+            return [False]
+        if isinstance(node, CallFunction):
+            wish = by_name[node.function].facts.release_gil
+            if wish is not None:
+                found.append(wish)
+        stack.extend(children(node))
+    return found
+
+
+def _function_cost(
+    function: Function, by_name: dict[str, Function], costs: dict[str, int], chain: tuple[str, ...]
+) -> int:
+    if function.name in chain:
+        return RELEASE_NODES
+    if function.name not in costs:
+        costs[function.name] = _cost(function.body, by_name, costs, (*chain, function.name))
+    return costs[function.name]
+
+
+def _cost(root: Node, by_name: dict[str, Function], costs: dict[str, int], chain: tuple[str, ...]) -> int:
+    total = 0
+    stack: list[tuple[Node, int]] = [(root, 1)]
+    while stack:
+        node, times = stack.pop()
+        total = min(total + times, _MOST)
+        if isinstance(node, CallFunction):
+            total = min(total + times * _function_cost(by_name[node.function], by_name, costs, chain), _MOST)
+        elif isinstance(node, CallExtern):
+            total = min(total + times * UNKNOWN_TRIPS, _MOST)
+        inner = times
+        if isinstance(node, While):
+            inner = times * UNKNOWN_TRIPS
+        elif isinstance(node, For):
+            trips = constant_value(node.extent)
+            inner = times * (UNKNOWN_TRIPS if trips is None else max(int(trips), 0))
+        stack.extend((child, min(inner, _MOST)) for child in children(node))
+    return total

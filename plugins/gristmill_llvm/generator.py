@@ -1,0 +1,82 @@
+"""The code generator ``llvm``: a lowered module in, a shared object with its records out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import ClassVar
+
+from gristmill.ir.module import CallingConvention, Function, Module
+from gristmill.ir.target import Target
+from gristmill.plugin.artifacts import Blob, KernelRecord, Scalar
+from gristmill.plugin.protocols import GenerateOptions
+from gristmill_llvm.cost import releases_gil
+from gristmill_llvm.cpu import all_features, architecture_of, profile_of
+
+PACKED_PREFIX = "__tvm_ffi_"
+"""What the exported symbol of a public function has before its name (TVM FFI's convention)."""
+
+
+class LLVMGenerator:
+    """Compiles modules for CPUs with LLVM.
+
+    The blob is a shared object of kind ``elf-shared`` that imports nothing but functions of TVM FFI and needs no other
+    library. Its requirements are ``cpu_features``, the features of the processor that the code uses (LLVM's names,
+    separated by commas), and, if the module calls C functions, ``externs``: a JSON list of [symbol, library] pairs that
+    whoever loads the object must fill in (see :mod:`gristmill_llvm.calls`). Each record says in ``extra`` whether to
+    release the interpreter lock during a call (``release_gil``), and the function's ``signature``.
+    """
+
+    name: ClassVar[str] = "llvm"
+
+    def generate(self, module: Module, target: Target, options: GenerateOptions) -> Sequence[Blob]:
+        """One blob with all functions of the module."""
+        from gristmill.objfile import link_shared
+        from gristmill_llvm.calls import EXTERN_TABLE
+        from gristmill_llvm.machine import compile_text
+        from gristmill_llvm.modules import module_text
+        from gristmill_llvm.support import TVM_FFI_IMPORTS
+
+        profile = profile_of(target)
+        if options.fast_math:
+            module = module.with_functions(
+                function if function.facts.fast_math else function.with_facts(fast_math=True)
+                for function in module.functions
+            )
+        text = module_text(module, profile, options.name)
+        compiled = compile_text(text, profile, options.optimization, options.keep_texts)
+        exports = [function.facts.symbol for function in module.public if function.facts.symbol]
+        if module.externs:
+            exports.append(EXTERN_TABLE)
+        data = link_shared(
+            [compiled.object_file], exports=exports, allowed_imports=TVM_FFI_IMPORTS, names=[f"{options.name}.o"]
+        )
+        requirements: dict[str, Scalar] = {"cpu_features": ",".join(sorted(all_features(target)))}
+        if module.externs:
+            pairs = sorted((extern.symbol, extern.library) for extern in module.externs)
+            requirements["externs"] = json.dumps(pairs)
+        packed = [function for function in module.public if _is_packed(function)]
+        return [
+            Blob(
+                kind="elf-shared",
+                target=str(target),
+                data=data,
+                entry_points=tuple(function.facts.symbol or "" for function in packed),
+                kernels=tuple(_record(function, module) for function in packed),
+                host=architecture_of(target).host,
+                requirements=requirements,
+                texts=(("llvm-ir", text), ("assembly", compiled.assembly)) if options.keep_texts else (),
+            )
+        ]
+
+
+def _is_packed(function: Function) -> bool:
+    return function.facts.convention is CallingConvention.PACKED_HOST
+
+
+def _record(function: Function, module: Module) -> KernelRecord:
+    symbol = function.facts.symbol or ""
+    extra: dict[str, Scalar] = {"release_gil": releases_gil(function, module)}
+    if function.facts.signature:
+        extra["signature"] = function.facts.signature
+    return KernelRecord(name=symbol.removeprefix(PACKED_PREFIX), entry=symbol, extra=extra)

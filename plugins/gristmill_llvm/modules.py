@@ -1,0 +1,60 @@
+"""A module to LLVM IR text."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gristmill.ir.module import Module
+from gristmill_llvm import analysis
+from gristmill_llvm.calls import define_extern_table
+from gristmill_llvm.context import Generation, Signature
+from gristmill_llvm.functions import define_function, signature_of
+from gristmill_llvm.profile import Profile
+from gristmill_llvm.refusals import duplicate_symbol
+from gristmill_llvm.support import define_support
+from gristmill_llvm.writer import ModuleWriter
+
+_RECURSION = 20_000
+"""Depth of Python calls while expressions are visited; the parser bounds the nesting of what a user writes."""
+
+
+def module_text(module: Module, profile: Profile, name: str) -> str:
+    """The LLVM IR of a module, before any optimisation. Raises nothing but Unsupported for a verified module."""
+    _check_symbols(module, profile)
+    calls = analysis.callees(module)
+    recursive = analysis.recursive_functions(calls)
+    failing = analysis.failing_functions(module, calls, recursive)
+    signatures: dict[str, Signature] = {
+        function.name: signature_of(function, profile, function.name in failing) for function in module.functions
+    }
+    writer = ModuleWriter(profile.triple, name, profile.attributes)
+    externs = {extern.symbol: extern for extern in module.externs}
+    generation = Generation(module, profile, writer, signatures, externs, recursive)
+    define_extern_table(generation)
+    inlined = analysis.always_inlined(module, calls, recursive)
+    with _deep_recursion():
+        for function in module.functions:
+            define_function(generation, function, function.name in inlined)
+    define_support(writer, generation.support, generation.message_parts)
+    return writer.text()
+
+
+def _check_symbols(module: Module, profile: Profile) -> None:
+    owners: dict[str, str] = {}
+    for function in module.public:
+        symbol = function.facts.symbol or ""
+        if symbol in owners:
+            raise duplicate_symbol(symbol, owners[symbol], function.name, profile.target, function.span)
+        owners[symbol] = function.name
+
+
+@contextmanager
+def _deep_recursion() -> Iterator[None]:
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _RECURSION))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
