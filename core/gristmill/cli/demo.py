@@ -7,35 +7,13 @@ Ends with status 1 where a result is wrong.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 from gristmill.cli.output import add_json_option, size_text, write_json, write_table
 from gristmill.errors import EXIT_DONE, EXIT_USER
 
-
-class Row(Protocol):
-    """One kernel on one device. ``size`` in bytes, times in milliseconds; ``error`` and ``bound`` as texts with units."""
-
-    kernel: str
-    target: str
-    device: str
-    size: int
-    build_ms: float
-    run_ms: float
-    error: str
-    bound: str
-    ok: bool
-
-
-class Demonstration(Protocol):
-    """What the demonstration did: a row for each kernel and device, the files that it wrote, devices that are absent."""
-
-    rows: Sequence[Row]
-    pictures: Sequence[str]
-    absent: Sequence[tuple[str, str]]
-
-    def as_json(self) -> dict[str, Any]: ...
+if TYPE_CHECKING:
+    from gristmill.testing.demonstration import Demonstration
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from gristmill.testing.demonstration import demonstrate
 
-    done: Demonstration = demonstrate(options.output, devices=options.device)
+    done = demonstrate(options.output, devices=options.device)
     if options.json:
         write_json(done.as_json())
     else:
@@ -59,26 +37,28 @@ def run(options: argparse.Namespace) -> int:
 
 def _write(done: Demonstration) -> None:
     write_table(
-        ["kernel", "target", "device", "size", "build ms", "run ms", "error", "allowed", ""],
+        ["kernel", "target", "device", "work", "code", "build ms", "run ms", "error", "allowed", ""],
         [
             [
                 row.kernel,
                 row.target,
                 row.device,
+                row.work,
                 size_text(row.size),
                 f"{row.build_ms:.1f}",
                 f"{row.run_ms:.3f}",
-                row.error,
-                row.bound,
+                f"{row.error:.1e}",
+                f"{row.bound:.0e}",
                 "ok" if row.ok else "WRONG",
             ]
             for row in done.rows
         ],
-        numbers=["size", "build ms", "run ms"],
+        numbers=["work", "code", "build ms", "run ms"],
     )
     for name, reason in done.absent:
         print(f"no {name}: {reason}")
     for picture in done.pictures:
         print(f"wrote {picture}")
     wrong = sum(not row.ok for row in done.rows)
-    print(f"{len(done.rows) - wrong} of {len(done.rows)} results are right")
+    print("build ms and code are of the whole module for that target; errors are relative to the greatest value")
+    print(f"{len(done.rows) - wrong} of {len(done.rows)} results agree with NumPy and the reference executor")

@@ -31,16 +31,16 @@ class Case:
     tolerance: float = 0.0
 
 
-def cases(picture: np.ndarray, seed: int = 1) -> list[Case]:
-    """All cases, for a picture of RGBA bytes of shape (height, width, 4)."""
+def cases(picture: np.ndarray, count: int = 1_000_003, extent: int = 203, seed: int = 1) -> list[Case]:
+    """All cases, for a picture of RGBA bytes of shape (height, width, 4), lines of ``count`` values and matrices of
+    about ``extent`` rows and columns."""
     random = np.random.default_rng(seed)
     grey = grey_of(picture)
     light = (grey / np.float32(255)).astype(np.float32)
     area = f"{grey.shape[0]}x{grey.shape[1]}"
-    count = 1_000_003
     line = random.standard_normal(count, np.float32)
     whole = random.integers(-1000, 1000, count, np.int32)
-    m, k, n = 203, 187, 211
+    m, k, n = extent, extent - 16, extent + 8
     left, right = random.random((m, k), np.float32), random.random((k, n), np.float32)
     product = f"{m}x{k}x{n}"
 
