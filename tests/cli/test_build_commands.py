@@ -159,39 +159,38 @@ def test_objects_in_files_are_not_read(pack: list[str], tmp_path: Path, capsys: 
     assert "GM0009" in capsys.readouterr().err
 
 
-def demonstration(ok: bool) -> Any:
+def test_demo(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     row = SimpleNamespace(
         kernel="saxpy",
         target="cpu:x86-64-v3",
         device="cpu:0",
+        work="1000",
         size=100,
         build_ms=20.0,
         run_ms=0.5,
-        error="0 ulp",
-        bound="exact",
-        ok=ok,
+        error=1e-7,
+        bound=1e-6,
+        ok=True,
     )
-    return SimpleNamespace(
-        rows=[row], pictures=["blur.png"], absent=[("hip", "no driver")], as_json=lambda: {"rows": [vars(row)]}
-    )
-
-
-def test_demo(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    module = ModuleType("gristmill.testing.demonstration")
     given: list[Any] = []
-    result = [True]
 
     def demonstrate(folder: str, devices: Any) -> Any:
         given.append((folder, devices))
-        return demonstration(result[0])
+        return SimpleNamespace(
+            rows=[row], pictures=["blur.png"], absent=[("hip", "no driver")], as_json=lambda: {"rows": [vars(row)]}
+        )
 
+    module = ModuleType("gristmill.testing.demonstration")
     module.demonstrate = demonstrate  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "gristmill.testing.demonstration", module)
     assert main(["demo", "-o", "here", "-d", "cpu:0"]) == 0
     assert given == [("here", ["cpu:0"])]
     shown = capsys.readouterr().out
-    assert "saxpy   cpu:x86-64-v3  cpu:0   100 B      20.0   0.500  0 ulp  exact    ok\n" in shown
-    assert "no hip: no driver\nwrote blur.png\n1 of 1 results are right\n" in shown
-    result[0] = False
+    assert "saxpy   cpu:x86-64-v3  cpu:0   1000  100 B      20.0   0.500  1.0e-07  1e-06    ok\n" in shown
+    assert "no hip: no driver\nwrote blur.png\n" in shown
+    assert "1 of 1 results agree" in shown
+    row.ok = False
     assert main(["demo", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["rows"][0]["ok"] is False
+    assert main(["demo"]) == 1
+    assert "WRONG\n" in capsys.readouterr().out
