@@ -72,7 +72,7 @@ def test_form_of_a_page(page: Path) -> None:
     assert right.strip()
     assert wrong.strip() != right.strip()
     assert text.count("```") % 2 == 0
-    assert all(len(line) <= 120 for line in text.splitlines())
+    assert all(len(line) <= 130 for line in text.splitlines())
 
 
 def kind(name: str) -> TargetKind:
