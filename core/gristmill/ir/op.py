@@ -135,6 +135,12 @@ PACKED_INTERFACE = (
     _packed("packed_kind", 2, "int32: type index of argument b of the array a"),
     _packed("packed_int", 2, "int64: argument b of the array a, an int or a bool"),
     _packed("packed_float", 2, "float64: argument b of the array a, a float"),
+    _packed(
+        "packed_big_fits",
+        2,
+        "bool: whether argument b of the array a, a BigInt object (an integer beyond int64), is from 2**63 to 2**64 - 1",
+    ),
+    _packed("packed_big", 2, "uint64: argument b of the array a, a BigInt object from 2**63 to 2**64 - 1"),
     _packed("packed_pointer", 2, "handle: argument b of the array a, an opaque pointer"),
     _packed(
         "packed_tensor",
