@@ -1,0 +1,1 @@
+"""What Gristmill ships for testing kernels, plugins and itself."""
