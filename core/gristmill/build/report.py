@@ -42,6 +42,13 @@ class BuildReport:
     packs: tuple[PackReport, ...]
     milliseconds: float
 
+    def pack(self, module: str) -> PackReport:
+        """The pack of the module of that name. Raises KeyError where it was not built."""
+        for pack in self.packs:
+            if pack.module == module:
+                return pack
+        raise KeyError(module)
+
     def as_json(self) -> dict[str, Any]:
         """A JSON object with the same content."""
         return {
