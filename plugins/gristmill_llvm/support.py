@@ -26,9 +26,10 @@ TVM_FFI_IMPORTS = (
 
 _ROOM = 24  # "-9223372036854775808" or "18446744073709551615" with its NUL
 
+# Not optimised (optnone): it runs once, before an exception, and would take as long to compile as a small kernel.
 # %description: { ptr kind, i64 count, [count x { ptr text, i64 form }] }; %values: one i64 a value.
 _RAISE = """
-define internal void @gristmill.raise(ptr %description, ptr %values) cold noinline #0 {{
+define internal void @gristmill.raise(ptr %description, ptr %values) cold noinline optnone #0 {{
 entry:
   %parts = alloca [{parts} x ptr], align 8
   %room = alloca [{room} x i8], align 1
