@@ -15,6 +15,8 @@ from gristmill.cli.output import add_json_option, write_json
 from gristmill.cli.selection import add_plugin_option, registry_of
 from gristmill.errors import Diagnostic, UserError
 
+DIALECTS = ("gristmill", "tvmscript")
+
 if TYPE_CHECKING:
     from gristmill.ir.module import Module
     from gristmill.passes.manager import Outcome, Pipeline, RunOptions, Step
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", help="a kernel source, or a module in text form")
     parser.add_argument("-t", "--target", help="a target string, such as cpu:x86-64-v3")
+    parser.add_argument("--dialect", choices=DIALECTS, default=DIALECTS[0], help="how a kernel source is spelled")
     parser.add_argument("--passes", metavar="LIST", help="run just these, such as a,b{limit=8}")
     parser.add_argument(
         "--with", dest="chosen", action="append", default=[], metavar="PASS", help="add an optional pass"
@@ -55,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
         raise UserError(
             Diagnostic("GM0010", "no file to run passes over", hint="name a kernel source or a module's text")
         )
-    outcome = pipeline.run_timed(_read(options.file), _run_options(options))
+    outcome = pipeline.run_timed(_read(options.file, options.dialect), _run_options(options))
     _write(outcome, options)
     return 0
 
@@ -119,11 +122,12 @@ def _run_options(options: argparse.Namespace) -> RunOptions:
     )
 
 
-def _read(file: str) -> Module:
+def _read(file: str, dialect: str) -> Module:
     if file.endswith(".py"):
         from gristmill.script import parse_file
 
-        return parse_file(Path(file)).module
+        path = Path(file)
+        return parse_file(path, root=path.parent, dialect=dialect).module
     from gristmill.ir.parser import parse_module
 
     try:
