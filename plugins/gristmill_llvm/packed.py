@@ -28,6 +28,7 @@ TYPE_DLTENSOR = 7
 TYPE_RAW_TEXT = 8
 TYPE_OBJECT = 64
 """The least type index of reference-counted objects."""
+TYPE_TENSOR = 70
 OBJECT_HEADER_BYTES = 24
 """sizeof(TVMFFIObject): where the DLTensor of a tensor object begins."""
 

@@ -1,12 +1,14 @@
 """Calls of functions that are registered with TVM FFI by name.
 
-The function is looked up at each call, so a registration made later counts. Tensors are described on the stack and
-passed as ``DLTensor*``: the callee may use them while it runs and may not keep them.
+The function is looked up at each call, so a registration made later counts. A buffer travels as a tensor object (a bare
+``DLTensor*`` cannot be exported from Python again): a view, with a shape of its own, of a tensor without elements that
+is made for the call. Its data belong to the caller, so the callee may not use it after it returned. References are kept
+in ``cleanups`` while they are held, so that every way out gives them back.
 """
 
 from __future__ import annotations
 
-from gristmill.ir.dtype import DLPACK_CODES, DType
+from gristmill.ir.dtype import DLPACK_CODES, UINT8, DType
 from gristmill.ir.expr import BufferRef, CallPacked, StringImm
 from gristmill.ir.memory import Buffer
 from gristmill_llvm import packed
@@ -28,6 +30,7 @@ def call_packed(context: FunctionContext, node: CallPacked) -> str:
     for part in (*node.args, node):
         if part.dtype.is_vector:
             raise refused_packed(node.name, f"with a vector ({part.dtype})", context.profile.target, node.span)
+    held = len(context.cleanups)
     function = _look_up(context, node.name)
     count = len(node.args)
     # One more than needed: an array of no elements would be a pointer to nothing.
@@ -43,7 +46,8 @@ def call_packed(context: FunctionContext, node: CallPacked) -> str:
     writer.effect(f"store i64 0, ptr {packed.field(context, result, packed.ANY_VALUE)}, align 8")
     call = module.declare("TVMFFIFunctionCall", "i32", "ptr, ptr, i32, ptr")
     status = writer.value(f"call i32 {call}(ptr {function}, ptr {array}, i32 {count}, ptr {result})")
-    _release(context, function)
+    context.clean_up(held)
+    del context.cleanups[held:]
     context.fail_if(writer.value(f"icmp ne i32 {status}, 0"))
     return _result(context, node, result)
 
@@ -67,7 +71,13 @@ def _look_up(context: FunctionContext, name: str) -> str:
     message = f"no function is registered with TVM FFI under the name `{name}`, which the kernel calls"
     raise_error(context, "ValueError", (message,))
     writer.block(good)
+    _hold(context, function)
     return function
+
+
+def _hold(context: FunctionContext, handle: str) -> None:
+    """Give the reference back on every way out from here on."""
+    context.cleanups.append(lambda: _release(context, handle))
 
 
 def _release(context: FunctionContext, handle: str) -> None:
@@ -79,14 +89,41 @@ def _argument(context: FunctionContext, argument: object) -> tuple[int, str]:
     """The type index of an argument and the 64 bits of its value."""
     writer = context.writer
     if isinstance(argument, BufferRef):
-        tensor = _describe(context, argument)
-        return packed.TYPE_DLTENSOR, writer.value(f"ptrtoint ptr {tensor} to i64")
+        tensor = _tensor(context, _describe(context, argument))
+        return packed.TYPE_TENSOR, writer.value(f"ptrtoint ptr {tensor} to i64")
     if isinstance(argument, StringImm):
         text = context.evaluate(argument)
         return packed.TYPE_RAW_TEXT, writer.value(f"ptrtoint ptr {text} to i64")
     operand = context.evaluate(argument)  # type: ignore[arg-type]
     dtype: DType = argument.dtype  # type: ignore[attr-defined]
     return packed.type_index_of(dtype), packed.as_any_bits(context, operand, dtype)
+
+
+def _tensor(context: FunctionContext, description: str) -> str:
+    """A tensor object of what a DLTensor describes, with its own shape and strides, to be released after the call.
+
+    A view needs a tensor to view: one over a constant DLManagedTensor without elements and without a deleter.
+    """
+    writer, module = context.writer, context.module
+    empty = module.shared_global("empty", "private constant [1 x i64] zeroinitializer, align 8")
+    # DLManagedTensor: a DLTensor (data, CPU, one dimension, uint8, shape, no strides, offset), context, deleter.
+    layout = "{ ptr, i32, i32, i32, i32, ptr, ptr, i64, ptr, ptr }"
+    dtype = DLPACK_CODES[UINT8.code] | 8 << 8 | 1 << 16
+    fields = f"ptr null, i32 1, i32 0, i32 1, i32 {dtype}, ptr {empty}, ptr null, i64 0, ptr null, ptr null"
+    base = module.shared_global("base", f"private constant {layout} {{ {fields} }}, align 8")
+    slot = writer.slot("ptr", 8)
+    make = module.declare("TVMFFITensorFromDLPack", "i32", "ptr, i32, i32, ptr")
+    status = writer.value(f"call i32 {make}(ptr {base}, i32 0, i32 0, ptr {slot})")
+    context.fail_if(writer.value(f"icmp ne i32 {status}, 0"))
+    source = writer.value(f"load ptr, ptr {slot}, align 8")
+    view = module.declare("TVMFFITensorCreateUnsafeView", "i32", "ptr, ptr, ptr")
+    status = writer.value(f"call i32 {view}(ptr {source}, ptr {description}, ptr {slot})")
+    # The view keeps what it views alive.
+    _release(context, source)
+    context.fail_if(writer.value(f"icmp ne i32 {status}, 0"))
+    tensor = writer.value(f"load ptr, ptr {slot}, align 8")
+    _hold(context, tensor)
+    return tensor
 
 
 def _describe(context: FunctionContext, node: BufferRef) -> str:

@@ -20,6 +20,7 @@ TVM_FFI_IMPORTS = (
     "TVMFFIFunctionCall",
     "TVMFFIFunctionGetGlobal",
     "TVMFFIObjectDecRef",
+    "TVMFFITensorCreateUnsafeView",
     "TVMFFITensorFromDLPack",
 )
 """Every symbol that an object may import: functions of the C API of apache-tvm-ffi (tvm/ffi/c_api.h)."""

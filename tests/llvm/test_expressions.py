@@ -108,7 +108,7 @@ def test_no_product_and_sum_are_contracted(elementwise):
     np.testing.assert_array_equal(elementwise(build, (FLOAT32, FLOAT32), FLOAT32)(a, c), a * a + c)
 
 
-@pytest.mark.parametrize("dtype", (*NUMBERS, BOOL), ids=str)
+@pytest.mark.parametrize("dtype", [*NUMBERS, BOOL], ids=str)
 def test_comparisons(elementwise, corner_values, pairs, dtype):
     values = corner_values(dtype)
     a, b = pairs(values, values)
@@ -148,7 +148,7 @@ def test_logic_of_bools(elementwise, pairs):
     np.testing.assert_array_equal(elementwise(ir.Not, (BOOL,), BOOL)(a), ~a)
 
 
-@pytest.mark.parametrize("dtype", (*NUMBERS, BOOL), ids=str)
+@pytest.mark.parametrize("dtype", [*NUMBERS, BOOL], ids=str)
 def test_select_and_if_then_else(elementwise, corner_values, dtype):
     values = corner_values(dtype)
     other = values[::-1].copy()
