@@ -1,0 +1,1 @@
+"""What is known of integer expressions without running them: bounds, canonical forms, proofs, simplification."""
