@@ -1,0 +1,240 @@
+"""Launches: every thread of a block runs the same code, and a barrier holds it until the others come.
+
+Code with barriers is a generator that yields the number of the barrier's site; the scheduler steps the threads of a
+block to their next barrier, checks that all of them that still run stand at the same one, and lets them go on. Blocks
+run one after another. A thread that ended by ``return`` is not waited for; one that reached the end of the code
+without passing a barrier at which others wait has diverged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from gristmill.errors import Note
+from gristmill.interp.memory import Memory
+from gristmill.interp.races import Strand
+from gristmill.interp.reports import ExecutionError, report
+from gristmill.interp.runtime_reports import AXES, LaunchShape
+from gristmill.interp.state import Execution
+from gristmill.ir.stmt import BarrierScope, ThreadAxis
+
+PATH_LENGTH = 6
+"""Entries that a launch adds to a path: launch, block, epoch, warp, epoch of the warp, lane."""
+
+
+@dataclass(slots=True, eq=False)
+class RunningBlock:
+    """A block of threads that runs: the launch's shape, and the instances of shared and per-thread memory."""
+
+    shape: LaunchShape
+    dynamic_shared: int | None
+    number: int
+    memories: dict[tuple[int, int], Memory] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class _Thread:
+    strand: Strand
+    code: Generator[int, None, Any]
+    number: int
+    waits_at: int | None = None
+    ended: bool = False
+    returned: bool = False
+
+
+def launch(
+    execution: Execution,
+    body: Callable[..., Any],
+    captures: tuple[Any, ...],
+    extents: Mapping[ThreadAxis, int],
+    site: int,
+    strand: Strand,
+    barriers: Mapping[int, BarrierScope] | None,
+    dynamic_shared: int | None = None,
+) -> None:
+    """Run ``body`` by all threads of a launch. ``barriers`` gives the scope of barrier sites; None: it has none."""
+    if any(extent <= 0 for extent in extents.values()):
+        return
+    shape = LaunchShape(tuple(extents.get(axis, 1) for axis in AXES), tuple(extents), execution.options.warp_size)
+    blocks = shape.extents[0] * shape.extents[1] * shape.extents[2]
+    threads = shape.extents[3] * shape.extents[4] * shape.extents[5]
+    execution.count(blocks * threads, site)
+    instance = execution.fork(shape)
+    for number in execution.in_any_order(range(blocks)):
+        block = RunningBlock(shape, dynamic_shared, number)
+        run = _BlockRun(execution, block, instance, threads, strand, site)
+        if barriers is None:
+            for thread in execution.in_any_order(range(threads)):
+                body(execution, run.strand_of(thread), *captures)
+        else:
+            run.with_barriers(body, captures, barriers)
+
+
+def coordinates(strand: Strand) -> tuple[int, ...]:
+    """The coordinates of the running thread along all axes."""
+    block: RunningBlock = strand.block
+    return block.shape.coordinates(block.number, strand.thread)
+
+
+def check_extent(extent: int, axis: int, strand: Strand, site: int, execution: Execution) -> None:
+    """Refuse a loop over threads whose extent is not that of the launch that runs it."""
+    shape: LaunchShape = strand.block.shape
+    if AXES[axis] not in shape.axes:
+        axes = ", ".join(found.value for found in shape.axes)
+        raise report(
+            "GM0515",
+            f"this loop runs over `{AXES[axis].value}`, and the launch has only {axes or 'a single thread'}",
+            execution.sites[site],
+            hint="give the launch an extent along this axis",
+        )
+    if extent != shape.extents[axis]:
+        unequal_extents(extent, shape.extents[axis], site, execution)
+
+
+def unequal_extents(extent: int, other: int, site: int, execution: Execution) -> NoReturn:
+    """Refuse two loops over the same axis in one launch that differ in extent."""
+    where = execution.sites[site]
+    raise report(
+        "GM0515",
+        f"loops over `{where.what}` in one launch have the extents {other} and {extent}; they must be equal",
+        where,
+        label=f"extent {extent} here",
+        hint="use one extent, and an `if` for threads that have nothing to do",
+    )
+
+
+def unknown_extent(site: int, execution: Execution) -> NoReturn:
+    """Refuse an extent that depends on a loop of the launch itself."""
+    where = execution.sites[site]
+    raise report(
+        "GM0515",
+        f"the extent of this loop over `{where.what}` depends on a variable of the launch itself",
+        where,
+        hint="extents must be known before the launch: use sizes, scalars and constants",
+    )
+
+
+class _BlockRun:
+    """Runs the threads of one block."""
+
+    def __init__(
+        self, execution: Execution, block: RunningBlock, instance: int, threads: int, outer: Strand, site: int
+    ) -> None:
+        self.execution = execution
+        self.block = block
+        self.instance = instance
+        self.threads = threads
+        self.outer = outer
+        self.site = site
+        self.shared_epoch = 0
+        self.global_epoch = 0
+        self.warp_epochs: dict[int, int] = {}
+
+    def strand_of(self, thread: int) -> Strand:
+        strand = Strand(block=self.block, thread=thread)
+        self.set_paths(strand)
+        return strand
+
+    def set_paths(self, strand: Strand) -> None:
+        """The paths of a thread in the present epochs."""
+        warp, lane = divmod(strand.thread, self.execution.options.warp_size)
+        head = (self.instance, self.block.number)
+        # A barrier of a warp orders shared memory among its threads, a barrier of the block only may order global memory.
+        strand.shared = (
+            *self.outer.shared,
+            *head,
+            self.shared_epoch,
+            warp,
+            self.warp_epochs.get(warp, 0),
+            lane,
+        )
+        strand.everywhere = (*self.outer.everywhere, *head, self.global_epoch, warp, 0, lane)
+
+    def with_barriers(
+        self, body: Callable[..., Any], captures: tuple[Any, ...], barriers: Mapping[int, BarrierScope]
+    ) -> None:
+        threads = []
+        for number in range(self.threads):
+            strand = self.strand_of(number)
+            code = body(self.execution, strand, *captures)
+            threads.append(_Thread(strand, code, number))
+        order = list(self.execution.in_any_order(range(self.threads)))
+        while True:
+            for number in order:
+                thread = threads[number]
+                if not thread.ended and thread.waits_at is None:
+                    self.advance(thread)
+            waiting = [thread for thread in threads if thread.waits_at is not None]
+            if not waiting:
+                return
+            if not self.release_warps(threads, barriers):
+                self.release_block(threads, waiting, barriers)
+
+    def advance(self, thread: _Thread) -> None:
+        try:
+            thread.waits_at = next(thread.code)
+        except StopIteration as done:
+            thread.ended = True
+            thread.returned = done.value is not None
+
+    def release_warps(self, threads: list[_Thread], barriers: Mapping[int, BarrierScope]) -> bool:
+        """Let the warps go on whose threads all wait at a barrier of the warp; whether there was one."""
+        size = self.execution.options.warp_size
+        released = False
+        for start in range(0, len(threads), size):
+            warp = threads[start : start + size]
+            sites = {thread.waits_at for thread in warp if not thread.returned}
+            if len(sites) == 1 and (site := sites.pop()) is not None and barriers[site] is BarrierScope.WARP:
+                number = start // size
+                self.warp_epochs[number] = self.warp_epochs.get(number, 0) + 1
+                for thread in warp:
+                    thread.waits_at = None
+                    self.set_paths(thread.strand)
+                released = True
+        return released
+
+    def release_block(
+        self, threads: list[_Thread], waiting: list[_Thread], barriers: Mapping[int, BarrierScope]
+    ) -> None:
+        sites = {thread.waits_at for thread in threads if not thread.returned}
+        site = sites.pop()
+        if sites or site is None or barriers[site] is BarrierScope.WARP:
+            raise self.diverged(threads, waiting)
+        self.shared_epoch += 1
+        if barriers[site] is BarrierScope.BLOCK_AND_GLOBAL:
+            self.global_epoch += 1
+        for thread in waiting:
+            thread.waits_at = None
+            self.set_paths(thread.strand)
+
+    def diverged(self, threads: list[_Thread], waiting: list[_Thread]) -> ExecutionError:
+        """The report that says how many threads stand where, with one of each group by name."""
+        sites = self.execution.sites
+        groups: dict[int | None, list[_Thread]] = {}
+        for thread in threads:
+            if not thread.returned:
+                groups.setdefault(thread.waits_at, []).append(thread)
+        shape = self.block.shape
+
+        def example(group: list[_Thread]) -> str:
+            names = f"({shape.describe(self.block.number, group[0].number)})"
+            return f"{len(group)} of {len(threads)} threads, {names} among them,"
+
+        first = waiting[0].waits_at
+        assert first is not None
+        notes = []
+        for site, group in groups.items():
+            if site is None:
+                notes.append(Note(f"{example(group)} ended without coming to it"))
+            else:
+                notes.append(Note(f"{example(group)} wait here", sites[site].place))
+        return report(
+            "GM0503",
+            f"only {len(groups[first])} of {len(threads)} threads of the block come to this barrier",
+            sites[first],
+            label="all threads of the block that still run must come here",
+            hint="take the barrier out of code that only some threads run (an `if`, a loop of unequal length)",
+            notes=tuple(notes),
+        )
