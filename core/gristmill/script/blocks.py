@@ -1,0 +1,168 @@
+"""``with``: blocks and their init, launches, allocations and bindings for a part of the kernel."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+
+from gristmill.ir.build import sequence
+from gristmill.ir.expr import Var
+from gristmill.ir.stmt import Bind, Block, LoopKind, Stmt
+from gristmill.script.context import BlockParts, Context, Enclosing
+from gristmill.script.expressions import lower
+from gristmill.script.footprint import footprint
+from gristmill.script.loops import launch_loop
+from gristmill.script.operands import as_operand, typed
+from gristmill.script.values import Allocated, Launch, Opening, Value, describe
+
+Body = Callable[[Context, Sequence[ast.stmt]], Stmt]
+
+
+def with_statement(ctx: Context, node: ast.With, lower_list: Body) -> None:
+    """Read a ``with`` of one item or several (as several, one inside the other)."""
+    _items(ctx, node, list(node.items), lower_list)
+
+
+def _items(ctx: Context, node: ast.With, items: list[ast.withitem], lower_list: Body) -> None:
+    if not items:
+        ctx.emit(lower_list(ctx, node.body))
+        return
+    item, rest = items[0], items[1:]
+    named = item.optional_vars
+    if named is not None and not isinstance(named, ast.Name):
+        raise ctx.mistake("GM0257", named, "`as` takes one name", label="not a name", hint="write `as name`")
+    ctx.target = named.id if named is not None else ""
+    try:
+        value = lower(ctx, item.context_expr)
+    finally:
+        ctx.target = ""
+
+    def inside() -> Stmt:
+        if not rest:
+            return lower_list(ctx, node.body)
+        outer, ctx.statements = ctx.statements, []
+        try:
+            _items(ctx, node, rest, lower_list)
+            from gristmill.script.statements import gathered
+
+            return gathered(ctx.statements)
+        finally:
+            ctx.statements = outer
+
+    if isinstance(value, Launch):
+        ctx.scopes.append({})
+        finish = launch_loop(ctx, value, item.context_expr)
+        ctx.enclosing.append(Enclosing("for", LoopKind.THREAD, ctx.source.place(item.context_expr)))
+        try:
+            body = inside()
+        finally:
+            ctx.enclosing.pop()
+            ctx.scopes.pop()
+        ctx.emit(finish(body))
+    elif isinstance(value, Allocated):
+        _scoped(ctx, named.id if named is not None else value.buffer.name, value, inside)
+    elif isinstance(value, Opening):
+        _opening(ctx, node, item, value, inside, lower_list)
+    else:
+        raise _unknown(ctx, item.context_expr, value)
+
+
+def _scoped(ctx: Context, name: str, value: Value, inside: Callable[[], Stmt]) -> None:
+    ctx.scopes.append({name: value})
+    try:
+        body = inside()
+    finally:
+        ctx.scopes.pop()
+    ctx.emit(body)
+
+
+def _unknown(ctx: Context, node: ast.expr, value: Value) -> Exception:
+    return ctx.mistake(
+        "GM0335",
+        node,
+        f"`with` does not take {describe(value)}",
+        label="not a block",
+        hint='write `with T.block("name"):`, `with T.init():` or `with T.launch_thread(...) as tx:`',
+    )
+
+
+def _opening(
+    ctx: Context, node: ast.With, item: ast.withitem, value: Opening, inside: Callable[[], Stmt], lower_list: Body
+) -> None:
+    if value.what == "block":
+        _block(ctx, item, value.name, inside)
+    elif value.what == "init":
+        _init(ctx, node, item, lower_list)
+    elif value.what == "nothing":
+        ctx.emit(inside())
+    elif value.what == "let":
+        name = value.name or (item.optional_vars.id if isinstance(item.optional_vars, ast.Name) else "value")
+        found = typed(ctx, item.context_expr, as_operand(ctx, item.context_expr, value.value))
+        var = Var(name, found.dtype, span=ctx.span(item.context_expr))
+        ctx.scopes.append({name: var})
+        try:
+            body = inside()
+        finally:
+            ctx.scopes.pop()
+        bound = Bind(var, found, ctx.span(item.context_expr))
+        ctx.emit(sequence(bound, body))
+    else:
+        raise _unknown(ctx, item.context_expr, value)
+
+
+def _block(ctx: Context, item: ast.withitem, name: str, inside: Callable[[], Stmt]) -> None:
+    place = ctx.source.place(item.context_expr)
+    parts = BlockParts(depth=len(ctx.enclosing) + 1)
+    ctx.blocks.append(parts)
+    ctx.enclosing.append(Enclosing("block", None, place))
+    try:
+        body = inside()
+    finally:
+        ctx.enclosing.pop()
+        ctx.blocks.pop()
+    local = {*parts.allocations, *(match.buffer for match in parts.matches)}
+    reads, writes = parts.reads, parts.writes
+    if reads is None or writes is None:
+        outside = ctx.visible_variables() | {axis.var for axis in parts.axes}
+        found_reads, found_writes = footprint(body, parts.init, local, parts.matches, outside)
+        reads = found_reads if reads is None else reads
+        writes = found_writes if writes is None else writes
+    ctx.emit(
+        Block(
+            name,
+            tuple(parts.axes),
+            parts.predicate,
+            reads,
+            writes,
+            tuple(parts.allocations),
+            tuple(parts.matches),
+            parts.init,
+            body,
+            ctx.span(item.context_expr),
+        )
+    )
+
+
+def _init(ctx: Context, node: ast.With, item: ast.withitem, lower_list: Body) -> None:
+    block = ctx.block
+    if block is None:
+        raise ctx.mistake(
+            "GM0333",
+            item.context_expr,
+            "`T.init()` stands outside of the start of a block",
+            label="no block here",
+            hint='write it directly inside `with T.block("name"):`',
+        )
+    if block.init is not None:
+        raise ctx.mistake(
+            "GM0333",
+            item.context_expr,
+            "the block has two inits",
+            label="the second one",
+            hint="write both into one `with T.init():`",
+        )
+    ctx.enclosing.append(Enclosing("if", None, ctx.source.place(item.context_expr)))
+    try:
+        block.init = lower_list(ctx, node.body)
+    finally:
+        ctx.enclosing.pop()

@@ -1,0 +1,109 @@
+"""The functions of the language, by name: tables of handlers, one file a family.
+
+A handler gets the :class:`~gristmill.script.context.Context` and the call, and gives the value of the call; None for
+what is a statement only.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from gristmill.errors import close_match
+from gristmill.ir.dtype import HANDLE, SCALARS, VOID, parse_dtype
+from gristmill.script.calls import (
+    arithmetic,
+    blocks,
+    buffers,
+    conversions,
+    declarations,
+    functions,
+    mathematics,
+    threads,
+    vectors,
+)
+from gristmill.script.calls.functions import call_function
+from gristmill.script.context import Context
+from gristmill.script.problems import Mistake
+from gristmill.script.values import Intrinsic, LetType, Method, Namespace, Value
+
+Handlers = Mapping[str, Callable[..., Value]]
+
+
+def _intrinsics(prefix: str, *tables: Handlers) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    for table in tables:
+        for name, handler in table.items():
+            assert name not in found, f"{prefix}{name} is defined twice"
+            found[name] = Intrinsic(f"{prefix}{name}", handler)
+    return found
+
+
+_VECTORS = [f"{element}x{lanes}" for element in map(str, SCALARS) for lanes in (2, 3, 4, 8, 16, 32, 64)]
+
+_T: dict[str, Value] = {
+    **_intrinsics(
+        "T.",
+        arithmetic.TABLE,
+        blocks.TABLE,
+        buffers.TABLE,
+        conversions.TABLE,
+        declarations.TABLE,
+        functions.TABLE,
+        mathematics.TABLE,
+        threads.TABLE,
+        vectors.TABLE,
+    ),
+    **{str(dtype): dtype for dtype in (*SCALARS, HANDLE, VOID)},
+    **{name: parse_dtype(name) for name in _VECTORS},
+    "boolean": parse_dtype("bool"),
+    "axis": Namespace("T.axis"),
+    "let": Intrinsic("T.let", declarations.let),
+    "Let": LetType(None),
+}
+
+NAMESPACES: Mapping[str, Mapping[str, Value]] = MappingProxyType(
+    {
+        "T": _T,
+        "T.axis": _intrinsics("T.axis.", blocks.AXIS),
+        "T.prim_func": {},
+        "I": _intrinsics("I.", declarations.MODULE_TABLE),
+        "tvm.target": {"Target": Intrinsic("T.target", declarations.TABLE["target"])},
+    }
+)
+BUILTINS: Mapping[str, Value] = MappingProxyType(_intrinsics("", arithmetic.PYTHON, conversions.PYTHON, threads.PYTHON))
+MATH: Mapping[str, Value] = MappingProxyType(_intrinsics("math.", mathematics.MATH))
+
+
+def unknown_member(ctx: Context, node: ast.Attribute, path: str, name: str) -> Mistake:
+    """The mistake of a name that ``T`` (or a part of it) does not have."""
+    if path == "T" and name in mathematics.LATER:
+        return ctx.mistake(
+            "GM0294",
+            node,
+            f"`T.{name}` is not part of the language",
+            label="not here",
+            hint=f"write {mathematics.LATER[name]}",
+        )
+    known = list(NAMESPACES.get(path, {}))
+    meant = close_match(name, known)
+    return ctx.mistake(
+        "GM0290",
+        node,
+        f"`{ctx.segment(node.value)}` has no `{name}`",
+        label="not known",
+        hint=f"did you mean `{ctx.segment(node.value)}.{meant}`?"
+        if meant
+        else f"`gristmill explain GM0290` says where the functions of `{path}` are listed",
+    )
+
+
+def call_method(ctx: Context, call: ast.Call, method: Method) -> Value:
+    """``A.vload(...)``, ``x.astype(...)`` and the like."""
+    if method.name == "astype":
+        return conversions.astype(ctx, call, method)
+    return buffers.METHODS[method.name](ctx, call, method)
+
+
+__all__ = ["BUILTINS", "MATH", "NAMESPACES", "call_function", "call_method", "unknown_member"]

@@ -1,0 +1,309 @@
+"""Arithmetic as functions: the operators by name, divisions, extremes, choices, logic."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+
+from gristmill.ir.build import call as build_call
+from gristmill.ir.expr import BinaryExpr, Div, Expr, Max, Min, Mod, Select
+from gristmill.script.calls.arguments import bind
+from gristmill.script.context import Context
+from gristmill.script.operands import as_bool, condition, meet, operand
+from gristmill.script.operators import binary, compare, fold, splat, unary, wrong_types
+from gristmill.script.values import Number, Value
+
+
+def _operator(kind: type[ast.operator]) -> Callable[[Context, ast.Call], Value]:
+    def handler(ctx: Context, call: ast.Call) -> Value:
+        args = bind(ctx, call, ("a", "b"))
+        a, b = args["a"], args["b"]
+        return binary(ctx, call, kind, operand(ctx, a), operand(ctx, b), a, b)
+
+    return handler
+
+
+def _comparison(kind: type[ast.cmpop]) -> Callable[[Context, ast.Call], Value]:
+    def handler(ctx: Context, call: ast.Call) -> Value:
+        args = bind(ctx, call, ("a", "b"))
+        a, b = args["a"], args["b"]
+        return compare(ctx, call, kind, operand(ctx, a), operand(ctx, b), a, b)
+
+    return handler
+
+
+def _truncating(kind: type[BinaryExpr]) -> Callable[[Context, ast.Call], Value]:
+    """Division towards zero, and its remainder: integers only (``T.Div`` takes floats too)."""
+
+    def handler(ctx: Context, call: ast.Call) -> Value:
+        args = bind(ctx, call, ("a", "b"))
+        a, b = operand(ctx, args["a"]), operand(ctx, args["b"])
+        if type(a) is int and type(b) is int:
+            whole = fold(ctx, call, ast.FloorDiv, abs(a), abs(b)) * (1 if (a < 0) == (b < 0) else -1)
+            return whole if kind is Div else a - b * whole
+        left, right = meet(ctx, call, a, b, args["a"], args["b"])
+        if not left.dtype.is_integer:
+            name = ctx.segment(call.func)
+            hint = "divide floats by `/`, or use `T.fmod`; convert other values to an integer first"
+            raise wrong_types(ctx, call, name, left.dtype, hint)
+        return kind(left, right, ctx.span(call))  # type: ignore[call-arg]
+
+    return handler
+
+
+def _classic_division(ctx: Context, call: ast.Call) -> Value:
+    """``T.Div``: the IR node itself, integers towards zero."""
+    args = bind(ctx, call, ("a", "b"))
+    left, right = meet(ctx, call, operand(ctx, args["a"]), operand(ctx, args["b"]), args["a"], args["b"])
+    if not (left.dtype.is_integer or left.dtype.is_float):
+        raise wrong_types(ctx, call, "T.Div", left.dtype, "convert to a number first: `T.int32(x)`")
+    return Div(left, right, ctx.span(call))
+
+
+def _ceiling_division(ctx: Context, call: ast.Call) -> Value:
+    """``T.ceildiv(a, b)``: ``-(-a // b)`` as ``(a + b - 1) // b``."""
+    args = bind(ctx, call, ("a", "b"))
+    a, b = operand(ctx, args["a"]), operand(ctx, args["b"])
+    more = binary(ctx, call, ast.Sub, b, 1, args["b"], call)
+    total = binary(ctx, call, ast.Add, a, more, args["a"], args["b"])
+    return binary(ctx, call, ast.FloorDiv, total, b, call, args["b"])
+
+
+def extreme(kind: type[BinaryExpr]) -> Callable[[Context, ast.Call], Value]:
+    """``min``, ``max`` of two operands or more."""
+
+    def handler(ctx: Context, call: ast.Call) -> Value:
+        bind(ctx, call, ("a", "b"), rest="more")
+        found_at: ast.expr = call.args[0] if call.args else call
+        args = list(call.args)
+        if len(args) < 2:
+            named = bind(ctx, call, ("a", "b"))
+            args = [named["a"], named["b"]]
+        found: Expr | Number = operand(ctx, args[0])
+        for at in args[1:]:
+            value = operand(ctx, at)
+            if not isinstance(found, Expr) and not isinstance(value, Expr):
+                found = (min if kind is Min else max)(found, value)
+                continue
+            a, b = meet(ctx, call, found, value, found_at, at)
+            if not (a.dtype.is_integer or a.dtype.is_float):
+                raise wrong_types(ctx, call, ctx.segment(call.func), a.dtype, "use `and` and `or` for bools")
+            found = kind(a, b, ctx.span(call))  # type: ignore[call-arg]
+            found_at = call
+        return found
+
+    return handler
+
+
+def _if_then_else(ctx: Context, call: ast.Call) -> Value:
+    """``T.if_then_else(condition, a, b)``: only one of the two is evaluated."""
+    args = bind(ctx, call, ("condition", "a", "b"), ("span",))
+    from gristmill.script.expressions import choose
+
+    test = condition(ctx, args["condition"])
+    if isinstance(test, bool):
+        return operand(ctx, args["a"] if test else args["b"])
+    return choose(ctx, call, test, operand(ctx, args["a"]), operand(ctx, args["b"]), args["a"], args["b"])
+
+
+def _select(ctx: Context, call: ast.Call) -> Value:
+    """``T.Select(condition, a, b)``: both are evaluated; a vector condition chooses lane by lane."""
+    args = bind(ctx, call, ("condition", "a", "b"))
+    test = operand(ctx, args["condition"])
+    if not isinstance(test, Expr) or test.dtype.lanes == 1:
+        test = as_bool(ctx, args["condition"], condition(ctx, args["condition"]))
+    if not test.dtype.is_bool:
+        raise ctx.mistake(
+            "GM0264",
+            args["condition"],
+            f"a condition must be a bool, and this is {test.dtype}",
+            label="not a bool",
+            hint=f"write `{ctx.segment(args['condition'])} != 0`",
+        )
+    a, b = meet(ctx, call, operand(ctx, args["a"]), operand(ctx, args["b"]), args["a"], args["b"])
+    if test.dtype.lanes > 1 and a.dtype.lanes not in (1, test.dtype.lanes):
+        raise ctx.mistake(
+            "GM0266",
+            call,
+            f"a condition of {test.dtype.lanes} lanes cannot choose between values of {a.dtype.lanes}",
+            label="different lanes",
+            hint="take equally many lanes of all three",
+        )
+    return Select(
+        test,
+        splat(a, max(test.dtype.lanes, a.dtype.lanes)),
+        splat(b, max(test.dtype.lanes, b.dtype.lanes)),
+        ctx.span(call),
+    )
+
+
+def _logic(op: type[ast.boolop]) -> Callable[[Context, ast.Call], Value]:
+    """``T.And``, ``T.Or``, ``T.all``, ``T.any``."""
+
+    def handler(ctx: Context, call: ast.Call) -> Value:
+        bind(ctx, call, (), rest="conditions")
+        from gristmill.script.expressions import lower
+
+        if not call.args:
+            return op is ast.And
+        node = call.args[0] if len(call.args) == 1 else ast.copy_location(ast.BoolOp(op(), list(call.args)), call)
+        return lower(ctx, node)
+
+    return handler
+
+
+def _unary(op: type[ast.unaryop]) -> Callable[[Context, ast.Call], Value]:
+    def handler(ctx: Context, call: ast.Call) -> Value:
+        args = bind(ctx, call, ("a",))
+        node = ast.copy_location(ast.UnaryOp(op(), args["a"]), call)
+        return unary(ctx, node, operand(ctx, args["a"]))
+
+    return handler
+
+
+def _power(ctx: Context, call: ast.Call) -> Value:
+    args = bind(ctx, call, ("base", "exponent"), ("modulus",))
+    if "modulus" in args:
+        raise ctx.mistake(
+            "GM0292",
+            args["modulus"],
+            "the power has no modulus in a kernel",
+            label="one too many",
+            hint="write `x ** y % m`",
+        )
+    from gristmill.script.expressions import lower
+
+    return lower(ctx, ast.copy_location(ast.BinOp(args["base"], ast.Pow(), args["exponent"]), call))
+
+
+def absolute(ctx: Context, call: ast.Call) -> Value:
+    """The magnitude of an integer or a float."""
+    args = bind(ctx, call, ("x",), ("span",))
+    value = operand(ctx, args["x"])
+    if not isinstance(value, Expr):
+        return abs(value)
+    if value.dtype.is_unsigned:
+        return value
+    if not (value.dtype.is_integer or value.dtype.is_float):
+        raise wrong_types(ctx, call, ctx.segment(call.func), value.dtype, "convert to a number first: `T.int32(x)`")
+    return build_call("abs", value, span=ctx.span(call))
+
+
+def python_round(ctx: Context, call: ast.Call) -> Value:
+    """``round(x)``: a float of the same type, halves to even; of a constant an integer."""
+    args = bind(ctx, call, ("x",))
+    value = operand(ctx, args["x"])
+    if not isinstance(value, Expr):
+        return round(value)
+    if value.dtype.is_integer:
+        return value
+    if not value.dtype.is_float:
+        raise wrong_types(ctx, call, "round", value.dtype, "convert to a number first: `T.float32(x)`")
+    return build_call("round", value, span=ctx.span(call))
+
+
+def python_len(ctx: Context, call: ast.Call) -> Value:
+    """``len`` of a tuple of constants, or of the first dimension of a buffer."""
+    from gristmill.ir.memory import Buffer
+    from gristmill.script.expressions import lower
+    from gristmill.script.values import describe
+
+    args = bind(ctx, call, ("x",))
+    value = lower(ctx, args["x"])
+    if isinstance(value, (tuple, str)):
+        return len(value)
+    if isinstance(value, Buffer) and value.rank:
+        return value.shape[0]
+    raise ctx.mistake(
+        "GM0267",
+        args["x"],
+        f"{describe(value)} has no length",
+        label="no length",
+        hint="len() takes a constant tuple or a buffer (its first dimension)",
+    )
+
+
+def python_sum(ctx: Context, call: ast.Call) -> Value:
+    """``sum`` of a tuple of values."""
+    from gristmill.script.expressions import lower
+    from gristmill.script.operands import as_operand
+
+    args = bind(ctx, call, ("x",))
+    values = lower(ctx, args["x"])
+    if not isinstance(values, tuple):
+        raise ctx.mistake(
+            "GM0267", args["x"], "sum() takes a tuple of values", label="not a tuple", hint="add in a loop",
+        )  # fmt: skip
+    total: Expr | Number = 0
+    for value in values:
+        total = binary(ctx, call, ast.Add, total, as_operand(ctx, args["x"], value), call, args["x"])
+    return total
+
+
+def _likely(ctx: Context, call: ast.Call) -> Value:
+    """A hint that the condition usually holds."""
+    args = bind(ctx, call, ("condition",))
+    value = condition(ctx, args["condition"])
+    return value if isinstance(value, bool) else build_call("likely", value, span=ctx.span(call))
+
+
+_BINARY: Mapping[str, type[ast.operator]] = {
+    "Add": ast.Add,
+    "Sub": ast.Sub,
+    "Mul": ast.Mult,
+    "FloorDiv": ast.FloorDiv,
+    "FloorMod": ast.Mod,
+    "floordiv": ast.FloorDiv,
+    "floormod": ast.Mod,
+    "indexdiv": ast.FloorDiv,
+    "indexmod": ast.Mod,
+    "shift_left": ast.LShift,
+    "shift_right": ast.RShift,
+    "bitwise_and": ast.BitAnd,
+    "bitwise_or": ast.BitOr,
+    "bitwise_xor": ast.BitXor,
+}
+_COMPARISONS: Mapping[str, type[ast.cmpop]] = {
+    "EQ": ast.Eq,
+    "NE": ast.NotEq,
+    "LT": ast.Lt,
+    "LE": ast.LtE,
+    "GT": ast.Gt,
+    "GE": ast.GtE,
+}
+
+TABLE: Mapping[str, Callable[..., Value]] = {
+    **{name: _operator(kind) for name, kind in _BINARY.items()},
+    **{name: _comparison(kind) for name, kind in _COMPARISONS.items()},
+    "Div": _classic_division,
+    "Mod": _truncating(Mod),
+    "truncdiv": _truncating(Div),
+    "truncmod": _truncating(Mod),
+    "ceildiv": _ceiling_division,
+    "min": extreme(Min),
+    "max": extreme(Max),
+    "Min": extreme(Min),
+    "Max": extreme(Max),
+    "if_then_else": _if_then_else,
+    "Select": _select,
+    "And": _logic(ast.And),
+    "Or": _logic(ast.Or),
+    "all": _logic(ast.And),
+    "any": _logic(ast.Or),
+    "Not": _unary(ast.Not),
+    "bitwise_not": _unary(ast.Invert),
+    "pow": _power,
+    "power": _power,
+    "abs": absolute,
+    "fabs": absolute,
+    "likely": _likely,
+}
+PYTHON: Mapping[str, Callable[..., Value]] = {
+    "min": extreme(Min),
+    "max": extreme(Max),
+    "abs": absolute,
+    "pow": _power,
+    "round": python_round,
+    "len": python_len,
+    "sum": python_sum,
+}

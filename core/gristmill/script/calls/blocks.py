@@ -1,0 +1,231 @@
+"""The parts of a block: axes, predicate, regions, init."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+
+from gristmill.errors import close_match
+from gristmill.ir.build import const
+from gristmill.ir.expr import And, Expr, Var
+from gristmill.ir.memory import Range, Region
+from gristmill.ir.stmt import AxisKind, BlockAxis
+from gristmill.script.calls.arguments import bind
+from gristmill.script.calls.buffers import as_region
+from gristmill.script.context import BlockParts, Context
+from gristmill.script.operands import as_bool, condition, constant_text, index, operand
+from gristmill.script.values import Opening, Value, describe
+
+
+def _block(ctx: Context, call: ast.Call) -> Value:
+    """``T.block("name")``, opened by ``with``."""
+    args = bind(ctx, call, (), ("name", "no_realize"))
+    return Opening("block", constant_text(ctx, args["name"], "the name of a block") if "name" in args else "")
+
+
+def _init(ctx: Context, call: ast.Call) -> Value:
+    bind(ctx, call, ())
+    return Opening("init")
+
+
+def _parts(ctx: Context, call: ast.Call) -> BlockParts:
+    block = ctx.block
+    if block is None:
+        raise ctx.mistake(
+            "GM0330",
+            call,
+            f"`{ctx.segment(call.func)}` stands outside of the start of a block",
+            label="no block here",
+            hint='write it directly inside `with T.block("name"):`, before the loops of the block',
+        )
+    return block
+
+
+def _axis(kind: AxisKind) -> Callable[[Context, ast.Call], Value]:
+    """``T.axis.spatial(extent, value)``; the domain may be a (start, stop) pair."""
+
+    def handler(ctx: Context, call: ast.Call) -> Value:
+        args = bind(ctx, call, ("domain", "value"), ("dtype",))
+        block = _parts(ctx, call)
+        domain = args["domain"]
+        value = index(ctx, args["value"])
+        if isinstance(domain, ast.Tuple) and len(domain.elts) == 2:
+            start, stop = index(ctx, domain.elts[0]), index(ctx, domain.elts[1])
+            start, stop = _like(start, value), _like(stop, value)
+            from gristmill.script.loops import distance
+
+            ranged = Range(start, distance(ctx, domain, start, stop), ctx.span(domain))
+        else:
+            extent = _like(index(ctx, domain), value)
+            ranged = Range(const(0, value.dtype, ctx.span(domain)), extent, ctx.span(domain))
+        return _new_axis(ctx, call, block, kind, ranged, value, ctx.target)
+
+    return handler
+
+
+def _like(bound: Expr, value: Expr) -> Expr:
+    from gristmill.ir.build import cast
+    from gristmill.ir.expr import IntImm
+
+    if isinstance(bound, IntImm):
+        return const(bound.value, value.dtype, bound.span)
+    return cast(bound, value.dtype)
+
+
+def _new_axis(
+    ctx: Context, at: ast.expr, block: BlockParts, kind: AxisKind, domain: Range, value: Expr, name: str
+) -> Var:
+    var = Var(name or "axis", value.dtype, span=ctx.span(at))
+    block.axes.append(BlockAxis(var, domain, kind, value, ctx.span(at)))
+    ctx.loops[var] = (domain.minimum, domain.extent)
+    return var
+
+
+_KINDS = {"S": AxisKind.SPATIAL, "R": AxisKind.REDUCE}
+
+
+def _remap(ctx: Context, call: ast.Call) -> Value:
+    """``T.axis.remap("SR", [i, k])``: an axis for each loop, over the domain of the loop."""
+    args = bind(ctx, call, ("kinds", "bindings"), ("dtype",))
+    block = _parts(ctx, call)
+    kinds = constant_text(ctx, args["kinds"], "the kinds of the axes")
+    node = args["bindings"]
+    loops = list(node.elts) if isinstance(node, (ast.Tuple, ast.List)) else [node]
+    for letter in kinds:
+        if letter not in _KINDS:
+            raise ctx.mistake(
+                "GM0331",
+                args["kinds"],
+                f"{letter!r} is not the kind of an axis",
+                label="not known",
+                hint="write S for spatial and R for reduce",
+            )
+    if len(kinds) != len(loops):
+        raise ctx.mistake(
+            "GM0331",
+            args["kinds"],
+            f"{len(kinds)} kinds are given for {len(loops)} loops",
+            label=f"{len(kinds)} letters",
+            hint="write one letter, S or R, for each loop",
+        )
+    names = ctx.target.split(",") if ctx.target else []
+    found = []
+    for position, (letter, at) in enumerate(zip(kinds, loops, strict=True)):
+        value = operand(ctx, at)
+        if not isinstance(value, Var) or value not in ctx.loops:
+            raise ctx.mistake(
+                "GM0332",
+                at,
+                f"`{ctx.segment(at)}` is not the variable of a loop",
+                label="not a loop",
+                hint=f"write `T.axis.{'spatial' if letter == 'S' else 'reduce'}(extent, {ctx.segment(at)})`",
+            )
+        minimum, extent = ctx.loops[value]
+        name = names[position] if position < len(names) and len(names) == len(loops) else f"axis{position}"
+        found.append(_new_axis(ctx, at, block, _KINDS[letter], Range(minimum, extent, ctx.span(at)), value, name))
+    return tuple(found) if len(found) != 1 else found[0]
+
+
+def _other_axis(ctx: Context, call: ast.Call) -> Value:
+    raise ctx.mistake(
+        "GM0337",
+        call,
+        f"`{ctx.segment(call.func)}` axes are not supported",
+        label="spatial and reduce axes only",
+        hint="write the loop inside the block",
+    )
+
+
+def _where(ctx: Context, call: ast.Call) -> Value:
+    """``T.where(condition)``: when false the block does nothing."""
+    node = bind(ctx, call, ("predicate",))["predicate"]
+    block = _parts(ctx, call)
+    found = as_bool(ctx, node, condition(ctx, node))
+    block.predicate = found if block.predicate is None else And(block.predicate, found, ctx.span(call))
+    return None
+
+
+def _regions(which: str) -> Callable[[Context, ast.Call], Value]:
+    def handler(ctx: Context, call: ast.Call) -> Value:
+        bind(ctx, call, (), rest="regions")
+        block = _parts(ctx, call)
+        if getattr(block, which) is not None:
+            raise ctx.mistake(
+                "GM0333",
+                call,
+                f"the block states its {which} twice",
+                label="stated before",
+                hint=f"name all regions in one `T.{which}(...)`",
+            )
+        found: list[Region] = []
+        for node in call.args:
+            items = node.elts if isinstance(node, (ast.List, ast.Tuple)) else [node]
+            for item in items:
+                found.append(_region(ctx, item, which))
+        setattr(block, which, tuple(found))
+        return None
+
+    return handler
+
+
+def _region(ctx: Context, node: ast.expr, which: str) -> Region:
+    from gristmill.script.expressions import lower
+
+    value = lower(ctx, node)
+    found = as_region(value)
+    if found is None:
+        raise ctx.mistake(
+            "GM0334",
+            node,
+            f"`T.{which}` names parts of buffers, and this is {describe(value)}",
+            label="not a part of a buffer",
+            hint="write `A[i, 0:4]`",
+        )
+    return found
+
+
+_BLOCK_ATTRIBUTES_IGNORED = (
+    "buffer_dim_align", "double_buffer_scope", "script_parsing_detect_access", "meta_schedule.tiling_structure",
+    "layout_free_placeholders", "software_pipeline_stage", "auto_copy", "warp_execution", "pragma_auto_unroll_max_step",
+)  # fmt: skip
+
+
+def _block_attribute(ctx: Context, call: ast.Call) -> Value:
+    """``T.block_attr({...})``: hints of TVM's schedules, which change nothing here and are read over."""
+    node = bind(ctx, call, ("attributes",))["attributes"]
+    _parts(ctx, call)
+    keys = node.keys if isinstance(node, ast.Dict) else [node]
+    for key in keys:
+        name = key.value if isinstance(key, ast.Constant) else None
+        plain = str(name).removeprefix("tirx.").removeprefix("tir.")
+        if plain not in _BLOCK_ATTRIBUTES_IGNORED:
+            meant = close_match(plain, _BLOCK_ATTRIBUTES_IGNORED)
+            raise ctx.mistake(
+                "GM0336",
+                key or node,
+                f"blocks have no attribute {name!r}",
+                label="not known",
+                hint=f'did you mean "{meant}"?' if meant else "leave it out; schedules of TVM have no effect here",
+            )
+    return None
+
+
+TABLE: Mapping[str, Callable[..., Value]] = {
+    "block": _block,
+    "sblock": _block,
+    "init": _init,
+    "where": _where,
+    "reads": _regions("reads"),
+    "writes": _regions("writes"),
+    "block_attr": _block_attribute,
+    "sblock_attr": _block_attribute,
+}
+AXIS: Mapping[str, Callable[..., Value]] = {
+    "spatial": _axis(AxisKind.SPATIAL),
+    "S": _axis(AxisKind.SPATIAL),
+    "reduce": _axis(AxisKind.REDUCE),
+    "R": _axis(AxisKind.REDUCE),
+    "remap": _remap,
+    "scan": _other_axis,
+    "opaque": _other_axis,
+}

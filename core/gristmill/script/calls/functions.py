@@ -1,0 +1,348 @@
+"""Calls that leave the function: of the module's own functions, of C symbols, of packed functions, of macros."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+
+from gristmill.errors import Note, close_match
+from gristmill.ir.dtype import INT32, VOID, DType
+from gristmill.ir.expr import BufferRef, CallExtern, CallFunction, CallPacked, Expr, StringImm, Var
+from gristmill.ir.memory import Buffer
+from gristmill.ir.op import OPS, Result
+from gristmill.ir.stmt import Evaluate
+from gristmill.script.calls.arguments import bind
+from gristmill.script.calls.conversions import dtype_argument
+from gristmill.script.calls.mathematics import apply
+from gristmill.script.context import Context
+from gristmill.script.operands import as_operand, constant_text, fit, typed
+from gristmill.script.readable import parameter_text, signature_text
+from gristmill.script.source import Positioned
+from gristmill.script.values import Allocated, Callee, Value, describe
+
+
+def call_function(ctx: Context, call: ast.Call, callee: Callee) -> Value:
+    """A call of a function of this project, typed by its signature."""
+    if callee.is_macro:
+        from gristmill.script.macros import expand
+
+        return expand(ctx, call, callee)
+    if ctx.callee is None:
+        raise ctx.mistake(
+            "GM0217",
+            call,
+            f"`{ctx.segment(call)}` would have to be executed",
+            label="a call",
+            hint="constants are made of numbers, texts, tuples and arithmetic",
+        )
+    ctx.project.sign(callee)
+    args = _match_arguments(ctx, call, callee)
+    passed = [_argument(ctx, node, param, callee) for node, param in zip(args, callee.params, strict=True)]
+    returns = ctx.project.result_of(ctx, call, callee)
+    return CallFunction(ctx.project.name_of(callee), tuple(passed), returns, ctx.span(call))
+
+
+def _match_arguments(ctx: Context, call: ast.Call, callee: Callee) -> list[ast.expr]:
+    names = [arg.arg for arg in callee.node.args.args]
+    found: dict[str, ast.expr] = {}
+    notes = (Note("the function is here", callee.file.source.name_place(callee.node)),)
+    signature = signature_text(callee.name, callee.params, callee.returns or VOID)
+    for position, node in enumerate(call.args):
+        if position >= len(names) or isinstance(node, ast.Starred):
+            raise ctx.mistake(
+                "GM0298",
+                node,
+                f"`{callee.name}` takes {len(names)} arguments, and {len(call.args)} are given",
+                label="one too many",
+                hint=f"its signature is `{signature}`",
+                notes=notes,
+            )
+        found[names[position]] = node
+    for keyword in call.keywords:
+        if keyword.arg not in names or keyword.arg in found:
+            why = "is given twice" if keyword.arg in found else "is not one of its parameters"
+            meant = close_match(keyword.arg or "", names)
+            raise ctx.mistake(
+                "GM0298",
+                keyword,
+                f"`{callee.name}`: `{keyword.arg or '**'}` {why}",
+                label="not a parameter" if keyword.arg not in found else "given twice",
+                hint=f"did you mean `{meant}`?"
+                if meant and keyword.arg not in found
+                else f"its signature is `{signature}`",
+                notes=notes,
+            )
+        assert keyword.arg is not None
+        found[keyword.arg] = keyword.value
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise ctx.mistake(
+            "GM0298",
+            call,
+            f"`{callee.name}` needs {len(names)} arguments, and `{'`, `'.join(missing)}` is missing",
+            label=f"{len(found)} given",
+            hint=f"its signature is `{signature}`",
+            notes=notes,
+        )
+    return [found[name] for name in names]
+
+
+def _argument(ctx: Context, node: ast.expr, param: Var | Buffer, callee: Callee) -> Expr:
+    from gristmill.script.expressions import lower
+
+    value = lower(ctx, node)
+    if isinstance(value, Allocated):
+        value = value.buffer.data if isinstance(param, Var) else value.buffer
+    if isinstance(param, Buffer):
+        return _buffer_argument(ctx, node, value, param, callee)
+    if param.dtype.is_handle:
+        if isinstance(value, Buffer):
+            return value.data
+        if isinstance(value, Expr) and value.dtype.is_handle:
+            return value
+        raise _wrong_argument(ctx, node, value, param, callee, "give a pointer: `A.data`, or `T.address_of(A[i])`")
+    if isinstance(value, Buffer) or (isinstance(value, Expr) and value.dtype.is_handle):
+        raise _wrong_argument(ctx, node, value, param, callee, "give a number, or an element: `A[i]`")
+    what = f"the parameter `{param.name}` of `{callee.name}`"
+    return fit(ctx, node, as_operand(ctx, node, value), param.dtype, what, "")
+
+
+def _buffer_argument(ctx: Context, node: ast.expr, value: Value, param: Buffer, callee: Callee) -> Expr:
+    if isinstance(value, Buffer) and value.dtype == param.dtype and value.rank == param.rank:
+        return BufferRef(value, ctx.span(node))
+    if not isinstance(value, Buffer):
+        hint = "give a buffer by its name"
+        if isinstance(value, Expr) and value.dtype.is_handle:
+            hint = "give the buffer itself, not its pointer (the parameter states a shape)"
+        raise _wrong_argument(ctx, node, value, param, callee, hint)
+    raise ctx.mistake(
+        "GM0300",
+        node,
+        f"`{value.name}` has {value.rank} dimensions of {value.dtype}, and the parameter `{param.name}` of "
+        f"`{callee.name}` takes {param.rank} of {param.dtype}",
+        label=f"{value.rank} dimensions of {value.dtype}",
+        hint=f"it is declared as `{parameter_text(param)}`; a view has another shape or type: `T.decl_buffer(...)`",
+        notes=(Note("the function is here", callee.file.source.name_place(callee.node)),),
+    )
+
+
+def _wrong_argument(
+    ctx: Context, node: ast.expr, value: Value, param: Var | Buffer, callee: Callee, hint: str
+) -> Exception:
+    return ctx.mistake(
+        "GM0299",
+        node,
+        f"the parameter `{param.name}` of `{callee.name}` does not take {describe(value)}",
+        label=f"wanted: {parameter_text(param)}",
+        hint=hint,
+        notes=(Note("the function is here", callee.file.source.name_place(callee.node)),),
+    )
+
+
+def _classic_call(ctx: Context, call: ast.Call) -> Value:
+    """``T.Call(function, [args], ret_ty=...)``: the call of a function of the module, or of an operation."""
+    from gristmill.script.expressions import lower
+
+    args = bind(ctx, call, ("function", "args"), ("ret_ty", "dtype"))
+    function = lower(ctx, args["function"])
+    listed = list(args["args"].elts) if isinstance(args["args"], (ast.Tuple, ast.List)) else [args["args"]]
+    if isinstance(function, Callee):
+        return call_function(ctx, ast.copy_location(ast.Call(args["function"], listed, []), call), function)
+    raise ctx.mistake(
+        "GM0297",
+        args["function"],
+        f"{describe(function)} is not a function of the module",
+        label="not a function",
+        hint="call operations by their names: `T.exp(x)`",
+    )
+
+
+# C symbols and packed functions ---------------------------------------------------------------------------------------
+
+
+def _extern(ctx: Context, call: ast.Call) -> Value:
+    """``T.call_extern("float32", "cbrtf", x)`` or ``T.call_extern("cbrtf", x, dtype="float32")``."""
+    nodes, dtype = _with_type(ctx, call)
+    if not nodes:
+        bind(ctx, call, ("dtype", "symbol"))
+    symbol = constant_text(ctx, nodes[0], "the symbol")
+    if symbol not in ctx.project.externs:
+        meant = close_match(symbol, [*ctx.project.externs])
+        raise ctx.mistake(
+            "GM0302",
+            nodes[0],
+            f"the symbol `{symbol}` is not declared",
+            label="not declared",
+            hint=f"did you mean `{meant}`?"
+            if meant
+            else f'write `extern = {{ {symbol} = "LIBRARY" }}` in the [[module]] of kernels.toml',
+        )
+    passed = tuple(_raw_argument(ctx, node, tensors=False) for node in nodes[1:])
+    ctx.project.used_externs.setdefault(symbol, ctx.project.externs[symbol])
+    return CallExtern(symbol, passed, dtype, ctx.span(call))
+
+
+def _with_type(ctx: Context, call: ast.Call) -> tuple[list[ast.expr], DType]:
+    """Positional arguments without the result type, which stands first, last or in ``dtype=``."""
+    from gristmill.script.expressions import lower
+
+    nodes = list(call.args)
+    for keyword in call.keywords:
+        if keyword.arg == "dtype":
+            return nodes, dtype_argument(ctx, keyword.value)
+        raise ctx.mistake(
+            "GM0292",
+            keyword,
+            f"`{ctx.segment(call.func)}` has no argument `{keyword.arg or '**'}`",
+            label="not known",
+            hint="its arguments are: dtype, the name, and what is passed",
+        )
+    for position in (0, -1):
+        if len(nodes) > 1:
+            value = lower(ctx, nodes[position]) if _may_be_type(nodes[position]) else None
+            if isinstance(value, DType) or (isinstance(value, str) and _is_dtype(value)):
+                dtype = dtype_argument(ctx, nodes[position])
+                del nodes[position]
+                return nodes, dtype
+    return nodes, INT32 if ctx.is_tvmscript else VOID
+
+
+def _may_be_type(node: ast.expr) -> bool:
+    return isinstance(node, (ast.Constant, ast.Attribute, ast.Name))
+
+
+def _is_dtype(text: str) -> bool:
+    from gristmill.ir.dtype import parse_dtype
+
+    try:
+        parse_dtype(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _raw_argument(ctx: Context, node: ast.expr, tensors: bool) -> Expr:
+    """An argument that no signature describes: scalars, texts, pointers; buffers as tensors or as pointers."""
+    from gristmill.script.expressions import lower
+
+    value = lower(ctx, node)
+    if isinstance(value, str):
+        if "\0" in value:
+            raise ctx.mistake(
+                "GM0303", node, "a text with a NUL character cannot be passed", label="ends at the NUL",
+                hint="leave the NUL out",
+            )  # fmt: skip
+        return StringImm(value, ctx.span(node))
+    if isinstance(value, Allocated):
+        return BufferRef(value.buffer, ctx.span(node)) if tensors else value.buffer.data
+    if isinstance(value, Buffer):
+        return BufferRef(value, ctx.span(node)) if tensors else value.data
+    return typed(ctx, node, as_operand(ctx, node, value))
+
+
+def _packed(ctx: Context, call: ast.Call) -> Value:
+    """``T.call_packed("name", ...)``: a function registered with TVM FFI. Its result is an int32 unless stated."""
+    returns: DType = VOID
+    for keyword in call.keywords:
+        if keyword.arg not in ("dtype", "ret_ty"):
+            raise ctx.mistake(
+                "GM0292",
+                keyword,
+                f"`{ctx.segment(call.func)}` has no argument `{keyword.arg or '**'}`",
+                label="not known",
+                hint="its arguments are: the name, what is passed, and dtype=",
+            )
+        returns = dtype_argument(ctx, keyword.value)
+    if not call.args:
+        bind(ctx, call, ("name",))
+    name = constant_text(ctx, call.args[0], "the name of a packed function")
+    passed = tuple(_raw_argument(ctx, node, tensors=True) for node in call.args[1:])
+    return CallPacked(name, passed, returns, ctx.span(call))
+
+
+# Operations by name ---------------------------------------------------------------------------------------------------
+
+# LLVM's intrinsics that have an operation here (LLVM Language Reference, "Standard C/C++ Library Intrinsics").
+_LLVM = {
+    "llvm.fabs": "abs", "llvm.sqrt": "sqrt", "llvm.exp": "exp", "llvm.exp2": "exp2", "llvm.log": "log", "llvm.log2": "log2",
+    "llvm.sin": "sin", "llvm.cos": "cos", "llvm.pow": "pow", "llvm.floor": "floor", "llvm.ceil": "ceil",
+    "llvm.trunc": "trunc", "llvm.rint": "round", "llvm.nearbyint": "round", "llvm.roundeven": "round", "llvm.fma": "fma",
+    "llvm.copysign": "copysign", "llvm.ctpop": "popcount",
+}  # fmt: skip
+_SURFACE = frozenset(
+    name for name, op in OPS.items() if op.result is not Result.STATED and name not in ("quotient", "remainder")
+) - {"shift_left", "shift_right"}
+
+
+def _intrinsic(ctx: Context, call: ast.Call) -> Value:
+    """``T.call_intrin("float32", "tirx.exp", x)``: an operation by its name; ``T.call_llvm_pure_intrin`` by LLVM's."""
+    nodes, dtype = _with_type(ctx, call)
+    if not nodes:
+        bind(ctx, call, ("dtype", "name"))
+    title = constant_text(ctx, nodes[0], "the name of an operation")
+    name = _LLVM.get(".".join(title.split(".")[:2]), title.removeprefix("tirx.").removeprefix("tir."))
+    rest = nodes[1:]
+    if title.startswith("llvm.") and len(rest) > 1 and isinstance(rest[0], ast.Constant):
+        # TVM passes the number of arguments that select the overload first.
+        if name in OPS and len(rest) > OPS[name].arity:
+            rest = rest[1:]
+    if name not in _SURFACE:
+        raise _unknown_intrinsic(ctx, nodes[0], title)
+    op = OPS[name]
+    if len(rest) != op.arity:
+        raise ctx.mistake(
+            "GM0291",
+            call,
+            f"the operation `{title}` takes {op.arity} operands, and {len(rest)} are given",
+            label=f"{len(rest)} operands",
+            hint=f"it means: {op.meaning}",
+        )
+    found = apply(ctx, call, op, rest)
+    if not dtype.is_void and found.dtype != dtype:
+        raise ctx.mistake(
+            "GM0262",
+            call,
+            f"the operation gives {found.dtype}, and {dtype} is stated",
+            label=str(found.dtype),
+            hint=f'state "{found.dtype}", or convert the result: `T.cast(..., "{dtype}")`',
+        )
+    return found
+
+
+def _unknown_intrinsic(ctx: Context, node: Positioned, title: str) -> Exception:
+    meant = close_match(title.rpartition(".")[2], sorted(_SURFACE))
+    return ctx.mistake(
+        "GM0294",
+        node,
+        f"the operation `{title}` is not part of the language",
+        label="not here",
+        hint=f"did you mean `T.{meant}`?" if meant else "call the functions of `T`: `T.exp(x)`",
+    )
+
+
+def _evaluate(ctx: Context, call: ast.Call) -> Value:
+    """``T.evaluate(x)``: evaluated for its effect."""
+    from gristmill.script.expressions import lower
+
+    node = bind(ctx, call, ("value",))["value"]
+    value = lower(ctx, node)
+    if value is None:
+        return None
+    if isinstance(value, Expr):
+        ctx.emit(Evaluate(value, ctx.span(call)))
+    else:
+        ctx.emit(Evaluate(typed(ctx, node, as_operand(ctx, node, value)), ctx.span(call)))
+    return None
+
+
+TABLE: Mapping[str, Callable[..., Value]] = {
+    "Call": _classic_call,
+    "call_extern": _extern,
+    "call_pure_extern": _extern,
+    "call_packed": _packed,
+    "call_cpacked": _packed,
+    "call_intrin": _intrinsic,
+    "call_llvm_intrin": _intrinsic,
+    "call_llvm_pure_intrin": _intrinsic,
+    "evaluate": _evaluate,
+}

@@ -1,0 +1,331 @@
+"""Loops as values, threads of devices, barriers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+
+from gristmill.errors import close_match
+from gristmill.ir.build import const
+from gristmill.ir.expr import Expr
+from gristmill.ir.stmt import Barrier, BarrierScope, LoopHints, LoopKind, ThreadAxis
+from gristmill.script.calls.arguments import bind
+from gristmill.script.context import Context
+from gristmill.script.operands import as_index, constant_int, constant_text, index, is_number, operand
+from gristmill.script.values import Launch, Loops, Opening, ThreadVariable, Value, describe
+
+_IGNORED_HINTS = ("pragma_unroll_explicit", "pragma_loop_partition_hint", "pragma_import_llvm", "disable_unroll")
+
+
+def hints(ctx: Context, node: ast.expr | None) -> LoopHints:
+    """``annotations={"unroll": 4}`` of a loop."""
+    if node is None or (isinstance(node, ast.Constant) and node.value is None):
+        return LoopHints()
+    if not isinstance(node, ast.Dict):
+        raise ctx.mistake(
+            "GM0316",
+            node,
+            "the annotations of a loop are a dictionary",
+            label="not a dictionary",
+            hint='write `annotations={"unroll": 4}`',
+        )
+    unroll, width, vectorize = 0, 0, None
+    known = ("unroll", "vector_width", "vectorize", "pragma_auto_unroll_max_step", *_IGNORED_HINTS)
+    for key, value in zip(node.keys, node.values, strict=True):
+        name = key.value if isinstance(key, ast.Constant) else None
+        if name == "unroll" or name == "pragma_auto_unroll_max_step":
+            unroll = constant_int(ctx, value, "the number of repetitions", 0)
+        elif name == "vector_width":
+            width = constant_int(ctx, value, "the width of the vectors", 0)
+        elif name == "vectorize":
+            found = operand(ctx, value)
+            if not isinstance(found, (bool, int)):
+                raise ctx.mistake(
+                    "GM0316", value, f"vectorize is True or False, not {describe(found)}", label="not a bool",
+                    hint="write True or False",
+                )  # fmt: skip
+            vectorize = bool(found)
+        elif name not in _IGNORED_HINTS:
+            meant = close_match(str(name), known)
+            raise ctx.mistake(
+                "GM0316",
+                key or node,
+                f"loops have no annotation {name!r}",
+                label="not known",
+                hint=f'did you mean "{meant}"?' if meant else f"annotations are {', '.join(known[:3])}",
+            )
+    return LoopHints(unroll, width, vectorize)
+
+
+def _counted(kind: LoopKind) -> Callable[[Context, ast.Call], Value]:
+    """``range`` and the loops of ``T`` that take start, stop and step as it does."""
+
+    def handler(ctx: Context, call: ast.Call) -> Value:
+        args = bind(ctx, call, (), ("start", "stop", "step", "annotations"))
+        first, second = args.get("start"), args.get("stop")
+        if first is None and second is None:
+            bind(ctx, call, ("stop",))
+        given = hints(ctx, args.get("annotations"))
+        if second is None:
+            first, second = None, first
+        assert second is not None
+        stop = index(ctx, second)
+        start = index(ctx, first) if first is not None else const(0, stop.dtype, ctx.span(call))
+        step = _step(ctx, args["step"]) if "step" in args else 1
+        bound = (*_agree(ctx, call, start, stop, first or call, second), step)
+        return Loops(kind, (bound,), (second,), None, given)
+
+    return handler
+
+
+def _agree(
+    ctx: Context, call: ast.Call, start: Expr, stop: Expr, start_at: ast.expr, stop_at: ast.expr
+) -> tuple[Expr, Expr]:
+    from gristmill.ir.expr import IntImm
+    from gristmill.script.operands import meet
+
+    for one, at in ((start, start_at), (stop, stop_at)):
+        if one.dtype.lanes > 1:
+            raise ctx.mistake(
+                "GM0266", at, "the bounds of a loop are scalars", label=str(one.dtype), hint="take one lane"
+            )
+    if isinstance(start, IntImm) and not isinstance(stop, IntImm):
+        return const(start.value, stop.dtype, start.span), stop
+    if isinstance(stop, IntImm) and not isinstance(start, IntImm):
+        return start, const(stop.value, start.dtype, stop.span)
+    return meet(ctx, call, start, stop, start_at, stop_at)
+
+
+def _step(ctx: Context, node: ast.expr) -> int:
+    value = operand(ctx, node)
+    if isinstance(value, Expr):
+        from gristmill.script.operands import plain_number
+
+        plain = plain_number(value)
+        value = plain if plain is not None else value
+    if isinstance(value, int) and not isinstance(value, bool) and value != 0:
+        return value
+    raise ctx.mistake(
+        "GM0311",
+        node,
+        "the step of a loop is 0"
+        if is_number(value) and value == 0
+        else "the step of a loop must be a constant integer",
+        label="not a step",
+        hint="write a number other than 0; for a step that varies write a `while` loop",
+    )
+
+
+def _grid(ctx: Context, call: ast.Call) -> Value:
+    """``T.grid(n, m)``: loops one inside the other; an extent may be a (start, stop) pair."""
+    bind(ctx, call, (), rest="extents")
+    if not call.args:
+        bind(ctx, call, ("extent",))
+    bounds = []
+    for node in call.args:
+        if isinstance(node, ast.Tuple) and len(node.elts) == 2:
+            start, stop = index(ctx, node.elts[0]), index(ctx, node.elts[1])
+            bounds.append((*_agree(ctx, call, start, stop, *node.elts), 1))
+        else:
+            stop = index(ctx, node)
+            bounds.append((*_agree(ctx, call, const(0, stop.dtype, ctx.span(node)), stop, node, node), 1))
+    return Loops(LoopKind.SERIAL, tuple(bounds), tuple(call.args))
+
+
+def thread_axis(ctx: Context, node: ast.expr, text: str) -> ThreadAxis:
+    """An axis of a launch by its name."""
+    try:
+        return ThreadAxis(text)
+    except ValueError:
+        known = [axis.value for axis in ThreadAxis]
+        meant = close_match(text, known)
+        raise ctx.mistake(
+            "GM0317",
+            node,
+            f"{text!r} is not an axis of a launch",
+            label="not known",
+            hint=f'did you mean "{meant}"?' if meant else f"axes are {', '.join(known)}",
+        ) from None
+
+
+def _thread_binding(ctx: Context, call: ast.Call) -> Value:
+    """``T.thread_binding(64, thread="threadIdx.x")`` or ``(0, 64, "threadIdx.x")``."""
+    args = bind(ctx, call, ("start",), ("stop", "thread", "annotations"))
+    first, second = args["start"], args.get("stop")
+    axis_node = args.get("thread")
+    if axis_node is None and second is not None:
+        # (64, "threadIdx.x")
+        axis_node, second = second, None
+    if axis_node is None:
+        bind(ctx, call, ("start", "stop", "thread"))
+        raise AssertionError
+    if second is None:
+        stop_at = first
+        stop = index(ctx, first)
+        start = const(0, stop.dtype, ctx.span(call))
+    else:
+        stop_at = second
+        start, stop = _agree(ctx, call, index(ctx, first), index(ctx, second), first, second)
+    axis = thread_axis(ctx, axis_node, constant_text(ctx, axis_node, "the axis"))
+    return Loops(LoopKind.THREAD, ((start, stop, 1),), (stop_at,), axis, hints(ctx, args.get("annotations")))
+
+
+def _launch_thread(ctx: Context, call: ast.Call) -> Value:
+    """``T.launch_thread("blockIdx.x", n)``, or with the variable of ``T.env_thread``."""
+    from gristmill.script.expressions import lower
+
+    args = bind(ctx, call, ("thread", "extent"))
+    value = lower(ctx, args["thread"])
+    name = ctx.target
+    if isinstance(value, ThreadVariable):
+        axis = value.axis
+        if isinstance(args["thread"], ast.Name):
+            name = args["thread"].id
+    elif isinstance(value, str):
+        axis = thread_axis(ctx, args["thread"], value)
+    else:
+        raise ctx.mistake(
+            "GM0319",
+            args["thread"],
+            f"an axis of a launch is expected here, and this is {describe(value)}",
+            label="not an axis",
+            hint='write "threadIdx.x", or a variable of T.env_thread("threadIdx.x")',
+        )
+    return Launch(axis, index(ctx, args["extent"]), name or axis.value.replace(".", "_"), ctx.span(call))
+
+
+def _env_thread(ctx: Context, call: ast.Call) -> Value:
+    node = bind(ctx, call, ("thread",), ("dtype",))["thread"]
+    return ThreadVariable(thread_axis(ctx, node, constant_text(ctx, node, "the axis")))
+
+
+def _iter_var(ctx: Context, call: ast.Call) -> Value:
+    """``T.iter_var(v, None, "ThreadIndex", "threadIdx.x")``, as older printed kernels have it."""
+    args = bind(ctx, call, ("var", "dom", "iter_type", "thread_tag"))
+    node = args["thread_tag"]
+    return ThreadVariable(thread_axis(ctx, node, constant_text(ctx, node, "the axis")))
+
+
+_ATTRIBUTES_IGNORED = (
+    "target", "storage_alignment", "realize_scope", "pragma_unroll_explicit", "pragma_auto_unroll_max_step",
+    "pragma_import_c", "pragma_import_llvm", "volatile_scope", "device_id", "device_type", "compute_scope",
+)  # fmt: skip
+
+
+def _attribute(ctx: Context, call: ast.Call) -> Value:
+    """``T.attr(node, key, value)``: thread extents; other known keys change nothing here and are read over."""
+    from gristmill.script.expressions import lower
+
+    args = bind(ctx, call, ("node", "key", "value"))
+    key = constant_text(ctx, args["key"], "the key of an attribute")
+    plain = key.removeprefix("tirx.").removeprefix("tir.")
+    if plain == "thread_extent":
+        value = lower(ctx, args["node"])
+        if not isinstance(value, ThreadVariable):
+            raise ctx.mistake(
+                "GM0319",
+                args["node"],
+                f"an axis of a launch is expected here, and this is {describe(value)}",
+                label="not an axis",
+                hint='use a variable of T.env_thread("threadIdx.x")',
+            )
+        name = args["node"].id if isinstance(args["node"], ast.Name) else value.axis.value.replace(".", "_")
+        return Launch(value.axis, index(ctx, args["value"]), name, ctx.span(call))
+    if plain in _ATTRIBUTES_IGNORED:
+        return Opening("nothing")
+    meant = close_match(plain, ("thread_extent", *_ATTRIBUTES_IGNORED))
+    raise ctx.mistake(
+        "GM0341",
+        args["key"],
+        f"the attribute {key!r} is not known",
+        label="not known",
+        hint=f'did you mean "{meant}"?' if meant else 'of attributes, "thread_extent" has a meaning here',
+    )
+
+
+_SYNC_SCOPES = {
+    "shared": BarrierScope.BLOCK,
+    "shared.dyn": BarrierScope.BLOCK,
+    "global": BarrierScope.BLOCK_AND_GLOBAL,
+    "warp": BarrierScope.WARP,
+}
+
+
+def _storage_sync(ctx: Context, call: ast.Call) -> Value:
+    """``T.tvm_storage_sync("shared")``: a barrier."""
+    node = bind(ctx, call, ("scope",), ("is_load", "num_blocks"))["scope"]
+    text = constant_text(ctx, node, "the scope of a barrier")
+    if text not in _SYNC_SCOPES:
+        meant = close_match(text, [*_SYNC_SCOPES])
+        raise ctx.mistake(
+            "GM0340",
+            node,
+            f"{text!r} is not the scope of a barrier",
+            label="not known",
+            hint=f'did you mean "{meant}"?' if meant else f"scopes of barriers are {', '.join(_SYNC_SCOPES)}",
+        )
+    ctx.emit(Barrier(_SYNC_SCOPES[text], ctx.span(call)))
+    return None
+
+
+def _barrier(scope: BarrierScope) -> Callable[[Context, ast.Call], Value]:
+    def handler(ctx: Context, call: ast.Call) -> Value:
+        bind(ctx, call, ())
+        ctx.emit(Barrier(scope, ctx.span(call)))
+        return None
+
+    return handler
+
+
+def _device_only(ctx: Context, call: ast.Call) -> Value:
+    raise ctx.mistake(
+        "GM0295",
+        call,
+        f"`{ctx.segment(call.func)}` exchanges values between the threads of a warp, which no code generator offers yet",
+        label="comes with the code generators for devices",
+        hint='pass the values through a buffer of scope "shared", with `T.syncthreads()` between',
+    )
+
+
+def _vendor_only(ctx: Context, call: ast.Call) -> Value:
+    raise ctx.mistake(
+        "GM0295",
+        call,
+        f"`{ctx.segment(call.func)}` belongs to the devices of one vendor",
+        label="not portable",
+        hint='write the loops over threads: `bx = T.launch_thread("blockIdx.x", n)`',
+    )
+
+
+_WARP = (
+    "tvm_warp_shuffle", "tvm_warp_shuffle_up", "tvm_warp_shuffle_down", "tvm_warp_shuffle_xor", "tvm_warp_activemask",
+    "tvm_thread_allreduce", "tvm_load_matrix_sync", "tvm_mma_sync", "tvm_bmma_sync", "tvm_fill_fragment",
+    "tvm_store_matrix_sync", "tvm_thread_invariant",
+)  # fmt: skip
+_VENDOR = (
+    "device_entry", "cta_id", "thread_id", "warp_id", "lane_id", "warpgroup_id", "ptx_mma", "ptx_ldmatrix",
+    "ptx_cp_async", "ptx_commit_group", "ptx_wait_group", "ptx_cp_async_bulk", "mma_store", "mma_fill", "create_barriers",
+)  # fmt: skip
+
+TABLE: Mapping[str, Callable[..., Value]] = {
+    "serial": _counted(LoopKind.SERIAL),
+    "parallel": _counted(LoopKind.PARALLEL),
+    "vectorized": _counted(LoopKind.VECTORIZED),
+    "unroll": _counted(LoopKind.UNROLLED),
+    "unrolled": _counted(LoopKind.UNROLLED),
+    "grid": _grid,
+    "thread_binding": _thread_binding,
+    "launch_thread": _launch_thread,
+    "env_thread": _env_thread,
+    "iter_var": _iter_var,
+    "attr": _attribute,
+    "tvm_storage_sync": _storage_sync,
+    "syncthreads": _barrier(BarrierScope.BLOCK),
+    "sync_threads": _barrier(BarrierScope.BLOCK),
+    "syncwarp": _barrier(BarrierScope.WARP),
+    **dict.fromkeys(_WARP, _device_only),
+    **dict.fromkeys(_VENDOR, _vendor_only),
+}
+PYTHON: Mapping[str, Callable[..., Value]] = {"range": _counted(LoopKind.SERIAL)}
+
+__all__ = ["PYTHON", "TABLE", "as_index", "hints", "thread_axis"]

@@ -1,0 +1,393 @@
+"""Expressions of the syntax tree, by the class of the node."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+
+from gristmill.ir.build import const
+from gristmill.ir.dtype import DType
+from gristmill.ir.expr import And, Expr, IfThenElse, Mul, Or, Var
+from gristmill.ir.memory import Buffer, Region
+from gristmill.script.context import Context
+from gristmill.script.lookup import explain_foreign, file_member, name_value, namespace_member
+from gristmill.script.memory import buffer_member, element, region
+from gristmill.script.operands import condition, meet, operand, typed
+from gristmill.script.operators import binary, compare, unary
+from gristmill.script.values import (
+    Allocated,
+    BufferShape,
+    Callee,
+    ClassNamespace,
+    FileNamespace,
+    Foreign,
+    Intrinsic,
+    LetType,
+    Local,
+    Method,
+    Namespace,
+    Number,
+    Value,
+    describe,
+)
+
+_EXPONENT_AT_MOST = 8
+
+
+def lower(ctx: Context, node: ast.expr) -> Value:
+    """The value of an expression. Raises Mistake."""
+    handler = _HANDLERS.get(type(node))
+    if handler is None:
+        name = _NAMES.get(type(node), type(node).__name__)
+        raise ctx.mistake(
+            "GM0255",
+            node,
+            f"{name} cannot be used in a kernel",
+            label="not part of the language",
+            hint=_INSTEAD.get(type(node), "write it with loops, names and arithmetic"),
+        )
+    return handler(ctx, node)
+
+
+_NAMES: Mapping[type[ast.expr], str] = {
+    ast.Lambda: "a lambda",
+    ast.ListComp: "a comprehension",
+    ast.SetComp: "a comprehension",
+    ast.DictComp: "a comprehension",
+    ast.GeneratorExp: "a generator expression",
+    ast.Dict: "a dictionary",
+    ast.Set: "a set",
+    ast.Await: "await",
+    ast.Yield: "yield",
+    ast.YieldFrom: "yield",
+    ast.JoinedStr: "a formatted string",
+    ast.Starred: "an unpacking",
+    ast.NamedExpr: "an assignment inside an expression",
+    ast.Slice: "a slice",
+}
+_INSTEAD: Mapping[type[ast.expr], str] = {
+    ast.Lambda: "write a helper function with typed parameters",
+    ast.JoinedStr: "formatted strings are for the message of an assert",
+    ast.NamedExpr: "assign in a statement of its own",
+}
+
+
+def _name(ctx: Context, node: ast.Name) -> Value:
+    return name_value(ctx, node)
+
+
+def _constant(ctx: Context, node: ast.Constant) -> Value:
+    value = node.value
+    if isinstance(value, (complex, bytes)) or value is Ellipsis:
+        raise ctx.mistake(
+            "GM0255",
+            node,
+            f"{ctx.segment(node)} cannot be used in a kernel",
+            label="not part of the language",
+            hint="kernels have integers, floats, bools and texts",
+        )
+    if isinstance(value, int) and abs(value) >> 64:
+        raise ctx.mistake(
+            "GM0219",
+            node,
+            "the number needs more than 64 bits",
+            label="too large",
+            hint="no type of the language holds it",
+        )
+    return value
+
+
+def _tuple(ctx: Context, node: ast.Tuple | ast.List) -> Value:
+    return tuple(lower(ctx, item) for item in node.elts)
+
+
+def _attribute(ctx: Context, node: ast.Attribute) -> Value:
+    owner = lower(ctx, node.value)
+    if isinstance(owner, Namespace):
+        return namespace_member(ctx, node, owner)
+    if isinstance(owner, FileNamespace):
+        return file_member(ctx, owner.file, node, node.attr)
+    if isinstance(owner, ClassNamespace):
+        return ctx.project.method_of(ctx, owner, node)
+    if isinstance(owner, Foreign):
+        raise explain_foreign(ctx, node, owner)
+    if isinstance(owner, (Buffer, Allocated)):
+        return buffer_member(ctx, node, owner.buffer if isinstance(owner, Allocated) else owner)
+    if isinstance(owner, Intrinsic):
+        from gristmill.script.calls import NAMESPACES, unknown_member
+
+        table = NAMESPACES.get(owner.path, {})
+        if node.attr in table:
+            return table[node.attr]
+        raise unknown_member(ctx, node, owner.path, node.attr)
+    if isinstance(owner, (Expr, int, float)):
+        if node.attr == "astype":
+            return Method("astype", owner)
+        if node.attr == "dtype":
+            return typed(ctx, node.value, owner).dtype
+    raise ctx.mistake(
+        "GM0284",
+        node,
+        f"{describe(owner)} has no `{node.attr}`",
+        label="not known",
+        hint="values have .astype(dtype) and .dtype",
+    )
+
+
+def _subscript(ctx: Context, node: ast.Subscript) -> Value:
+    owner = lower(ctx, node.value)
+    if isinstance(owner, Allocated):
+        owner = owner.buffer
+    if isinstance(owner, Buffer):
+        return element(ctx, node, owner)
+    if isinstance(owner, BufferShape):
+        return _shape_of(ctx, node, owner)
+    if isinstance(owner, LetType):
+        dtype = lower(ctx, node.slice)
+        if isinstance(dtype, DType):
+            return LetType(dtype)
+    if isinstance(owner, tuple):
+        return _item(ctx, node, owner)
+    if isinstance(owner, Foreign):
+        raise explain_foreign(ctx, node, owner)
+    raise ctx.mistake(
+        "GM0286",
+        node,
+        f"{describe(owner)} cannot be indexed",
+        label="not a buffer",
+        hint="only buffers and constant tuples are indexed",
+    )
+
+
+def _shape_of(ctx: Context, node: ast.Subscript, owner: BufferShape) -> Value:
+    shape = owner.buffer.shape
+    axis = operand(ctx, node.slice)
+    if not isinstance(axis, int) or not -len(shape) <= axis < len(shape):
+        raise ctx.mistake(
+            "GM0285",
+            node.slice,
+            f"`{owner.buffer.name}` has {len(shape)} dimensions, and {ctx.segment(node.slice)} is none of them",
+            label="no such dimension",
+            hint=f"dimensions are counted from 0 to {len(shape) - 1}" if shape else "it is a single element",
+        )
+    return shape[axis]
+
+
+def _item(ctx: Context, node: ast.Subscript, owner: tuple[Value, ...]) -> Value:
+    position = operand(ctx, node.slice)
+    if not isinstance(position, int) or not -len(owner) <= position < len(owner):
+        raise ctx.mistake(
+            "GM0282",
+            node.slice,
+            f"the tuple has {len(owner)} items, and `{ctx.segment(node.slice)}` is not the number of one of them",
+            label="no such item",
+            hint="tuples are indexed by constants; loop over their items with `T.unroll` is not possible",
+        )
+    return owner[position]
+
+
+def _binary(ctx: Context, node: ast.BinOp) -> Value:
+    left = lower(ctx, node.left)
+    if isinstance(left, (tuple, str)) and isinstance(node.op, (ast.Add, ast.Mult)):
+        return _join(ctx, node, left)
+    if isinstance(node.op, ast.Pow):
+        return _power(ctx, node, left)
+    from gristmill.script.operands import as_operand
+
+    a = as_operand(ctx, node.left, left)
+    b = operand(ctx, node.right)
+    return binary(ctx, node, type(node.op), a, b, node.left, node.right)
+
+
+def _join(ctx: Context, node: ast.BinOp, left: tuple[Value, ...] | str) -> Value:
+    """Tuples and texts of constants are joined with ``+``."""
+    right = lower(ctx, node.right)
+    if isinstance(node.op, ast.Add) and isinstance(left, tuple) and isinstance(right, tuple):
+        return left + right
+    if isinstance(node.op, ast.Add) and isinstance(left, str) and isinstance(right, str):
+        return left + right
+    raise ctx.mistake(
+        "GM0267",
+        node,
+        f"{describe(left)} and {describe(right)} cannot be computed with",
+        label="not numbers",
+        hint="tuples and texts are only joined with their like, by `+`",
+    )
+
+
+def _power(ctx: Context, node: ast.BinOp, left: Value) -> Value:
+    from gristmill.script.operands import as_operand
+
+    base = as_operand(ctx, node.left, left)
+    exponent = operand(ctx, node.right)
+    whole = not isinstance(exponent, (Expr, bool)) and float(exponent).is_integer()
+    if isinstance(base, Expr) and whole and not isinstance(exponent, Expr) and 0 <= exponent <= _EXPONENT_AT_MOST:
+        if exponent == 0:
+            return const(1, base.dtype, ctx.span(node))
+        if exponent == 1:
+            return base
+        # The base is read again for each factor, so it must be cheap and free of effects.
+        if _is_simple(node.left):
+            product = base
+            for _ in range(int(exponent) - 1):
+                factor = as_operand(ctx, node.left, lower(ctx, node.left))
+                assert isinstance(factor, Expr)
+                product = Mul(product, factor, ctx.span(node))
+            return product
+        if base.dtype.is_integer:
+            raise ctx.mistake(
+                "GM0270",
+                node,
+                "the power of an integer is written as a product, and its base is too long to repeat",
+                label="name the base first",
+                hint=f"write `x = {ctx.segment(node.left)}` before, and `x ** {exponent}` here",
+            )
+    return binary(ctx, node, ast.Pow, base, exponent, node.left, node.right)
+
+
+def _is_simple(node: ast.expr) -> bool:
+    if isinstance(node, (ast.Name, ast.Constant, ast.Attribute)):
+        return True
+    if isinstance(node, ast.Subscript):
+        return all(
+            isinstance(part, (ast.Name, ast.Constant, ast.Tuple, ast.Subscript, ast.BinOp, ast.Load, ast.operator))
+            and not isinstance(part, ast.Pow)
+            for part in ast.walk(node)
+        )
+    return False
+
+
+def _unary(ctx: Context, node: ast.UnaryOp) -> Value:
+    return unary(ctx, node, operand(ctx, node.operand))
+
+
+def _compare(ctx: Context, node: ast.Compare) -> Value:
+    """A chain of comparisons is their conjunction; the middle operands are read once for each side."""
+    found: Expr | bool = True
+    left_at = node.left
+    for kind, right_at in zip(node.ops, node.comparators, strict=True):
+        left, right = lower(ctx, left_at), lower(ctx, right_at)
+        if isinstance(left, str) or isinstance(right, str) or isinstance(left, DType) or isinstance(right, DType):
+            one: Expr | bool = _compare_names(ctx, node, kind, left, right)
+        else:
+            from gristmill.script.operands import as_operand
+
+            a, b = as_operand(ctx, left_at, left), as_operand(ctx, right_at, right)
+            one = compare(ctx, node, type(kind), a, b, left_at, right_at)
+        found = _both(ctx, node, found, one)
+        left_at = right_at
+    return found
+
+
+def _compare_names(ctx: Context, node: ast.Compare, kind: ast.cmpop, left: Value, right: Value) -> bool:
+    """Texts and types are compared while the kernel is read, so that constants choose between variants."""
+    same = str(left) == str(right) and isinstance(left, (str, DType)) and isinstance(right, (str, DType))
+    if isinstance(kind, ast.Eq):
+        return same
+    if isinstance(kind, ast.NotEq):
+        return not same
+    raise ctx.mistake(
+        "GM0269",
+        node,
+        f"{describe(left)} and {describe(right)} can only be compared with == and !=",
+        label="not numbers",
+        hint="compare with == or !=",
+    )
+
+
+def _both(ctx: Context, node: ast.expr, left: Expr | bool, right: Expr | bool) -> Expr | bool:
+    if isinstance(left, bool):
+        return right if left else False
+    if isinstance(right, bool):
+        return left if right else False
+    return And(left, right, ctx.span(node))
+
+
+def _logic(ctx: Context, node: ast.BoolOp) -> Value:
+    is_and = isinstance(node.op, ast.And)
+    found: Expr | None = None
+    what = "`and` takes bools: an operand" if is_and else "`or` takes bools: an operand"
+    for part in node.values:
+        value = _logic_operand(ctx, part, what)
+        if isinstance(value, bool):
+            if value is not is_and:
+                # False ends an `and`, True an `or`; what stands before it has no effect worth keeping.
+                return value
+            continue
+        if found is None:
+            found = value
+        else:
+            a, b = meet(ctx, node, found, value, node, part)
+            found = (And if is_and else Or)(a, b, ctx.span(node))
+    return is_and if found is None else found
+
+
+def _logic_operand(ctx: Context, node: ast.expr, what: str) -> Expr | bool:
+    value = operand(ctx, node)
+    if isinstance(value, bool) or (isinstance(value, Expr) and value.dtype.is_bool):
+        return value
+    return condition(ctx, node, what)
+
+
+def _choice(ctx: Context, node: ast.IfExp) -> Value:
+    test = condition(ctx, node.test)
+    if isinstance(test, bool):
+        return lower(ctx, node.body if test else node.orelse)
+    return choose(ctx, node, test, operand(ctx, node.body), operand(ctx, node.orelse), node.body, node.orelse)
+
+
+def choose(
+    ctx: Context,
+    node: ast.expr,
+    test: Expr,
+    a: Expr | Number,
+    b: Expr | Number,
+    a_at: ast.expr,
+    b_at: ast.expr,
+) -> Expr:
+    """``a if test else b``: only one side is evaluated."""
+    left, right = meet(ctx, node, a, b, a_at, b_at)
+    return IfThenElse(test, left, right, ctx.span(node))
+
+
+def _call(ctx: Context, node: ast.Call) -> Value:
+    from gristmill.script.calls import call_function, call_method
+
+    function = lower(ctx, node.func)
+    if isinstance(function, Intrinsic):
+        return function.handler(ctx, node)
+    if isinstance(function, DType):
+        from gristmill.script.calls.conversions import call_type
+
+        return call_type(ctx, node, function)
+    if isinstance(function, Callee):
+        return call_function(ctx, node, function)
+    if isinstance(function, Method):
+        return call_method(ctx, node, function)
+    if isinstance(function, Foreign):
+        raise explain_foreign(ctx, node.func, function)
+    raise ctx.mistake(
+        "GM0297",
+        node.func,
+        f"{describe(function)} cannot be called",
+        label="not a function",
+        hint="call functions of `T`, and helper functions with typed parameters",
+    )
+
+
+_HANDLERS: Mapping[type[ast.expr], Callable[..., Value]] = {
+    ast.Name: _name,
+    ast.Constant: _constant,
+    ast.Tuple: _tuple,
+    ast.List: _tuple,
+    ast.Attribute: _attribute,
+    ast.Subscript: _subscript,
+    ast.BinOp: _binary,
+    ast.UnaryOp: _unary,
+    ast.Compare: _compare,
+    ast.BoolOp: _logic,
+    ast.IfExp: _choice,
+    ast.Call: _call,
+}
+
+__all__ = ["Local", "Region", "Var", "choose", "lower", "region"]

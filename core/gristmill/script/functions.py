@@ -1,0 +1,59 @@
+"""From the syntax of a function to an IR function."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gristmill.ir.dtype import VOID
+from gristmill.ir.expr import Var
+from gristmill.ir.module import Function
+from gristmill.script.context import Context
+from gristmill.script.names import plan_names
+from gristmill.script.readable import signature_text
+from gristmill.script.signature import read_signature
+from gristmill.script.statements import lower_list
+from gristmill.script.values import Callee
+
+
+def sign(ctx: Context, callee: Callee) -> None:
+    """Read the signature of a function into ``callee``. Raises Mistake."""
+    read_signature(ctx, callee)
+    ctx.returns = callee.returns
+    symbol = callee.name if callee.is_public else None
+    callee.facts = replace(callee.facts, symbol=symbol)
+
+
+def lower_function(ctx: Context, callee: Callee, name: str) -> Function:
+    """The IR of a function whose signature is known. Mistakes of its statements are collected in ``ctx.problems``."""
+    body = [one for one in callee.node.body if id(one) not in callee.consumed]
+    ctx.plan = plan_names(body, [*ctx.scopes[0]])
+    _refuse_unbound_sizes(ctx, callee)
+    lowered = lower_list(ctx, body)
+    returns = ctx.returns if ctx.returns is not None else VOID
+    if returns != VOID and ctx.plan.completes and not ctx.failed:
+        raise ctx.mistake(
+            "GM0235",
+            ctx.source.name_place(callee.node),
+            f"`{callee.name}` has a result of type {returns}, and may end without returning one",
+            label="no value on some path",
+            hint="return a value on every path: add a `return` at the end",
+        )
+    callee.returns = returns
+    facts = callee.facts
+    if facts.symbol is not None:
+        facts = replace(facts, signature=signature_text(facts.symbol, callee.params, returns))
+    return Function(name, callee.params, callee.sizes, returns, lowered, facts, ctx.span(callee.node))
+
+
+def _refuse_unbound_sizes(ctx: Context, callee: Callee) -> None:
+    """A symbolic size that no parameter's shape states has no value."""
+    for name, node in ctx.declared_sizes.items():
+        var = ctx.scopes[0].get(name)
+        if isinstance(var, Var) and var not in callee.sizes:
+            raise ctx.mistake(
+                "GM0249",
+                node,
+                f"the size `{name}` is used in the shape of no parameter, so it has no value",
+                label="no value",
+                hint=f"use it in the shape of a parameter, or write `{name} = T.int32(0)` for a variable",
+            )

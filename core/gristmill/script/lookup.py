@@ -1,0 +1,267 @@
+"""What a name stands for: names of the function, then of the file and its imports, then Python's own."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import math
+
+from gristmill.errors import Note, close_match
+from gristmill.ir.dtype import DType
+from gristmill.ir.expr import Expr, FloatImm, IntImm, Load, Var
+from gristmill.ir.memory import Buffer
+from gristmill.script.context import Context
+from gristmill.script.files import Definition, File
+from gristmill.script.problems import Mistake, Reported
+from gristmill.script.values import (
+    Allocated,
+    ClassNamespace,
+    FileNamespace,
+    Foreign,
+    Local,
+    Namespace,
+    Value,
+    describe,
+)
+
+SCRIPT_MODULE = "gristmill.script"
+TVM_MODULES = ("tvm.script", "tvm.script.parser")
+_SCRIPT_NAMES = {"tir": "T", "T": "T", "tirx": "T", "ir": "I", "I": "I"}
+
+
+def name_value(ctx: Context, node: ast.Name) -> Value:
+    """The value of a name where it is read. Raises Mistake if there is none yet, or none at all."""
+    name = node.id
+    if ctx.has(name):
+        found = ctx.find(name)
+        if isinstance(found, Local):
+            return read_local(ctx, node, found)
+        return found
+    if name in ctx.poisoned:
+        raise Reported
+    if name in ctx.plan.names or name in ctx.matched:
+        raise _not_assigned(ctx, node)
+    if ctx.callee is not None and ctx.callee.owner:
+        inside = ctx.file.classes[ctx.callee.owner].get(name)
+        if inside is not None and inside.kind == "constant":
+            return definition_value(ctx, inside, node, name)
+        if name == "cls":
+            return ClassNamespace(ctx.file, ctx.callee.owner)
+    if name in ctx.file.definitions:
+        return definition_value(ctx, ctx.file.definitions[name], node, name)
+    from gristmill.script.calls import BUILTINS
+
+    if name in BUILTINS:
+        return BUILTINS[name]
+    raise _undefined(ctx, node)
+
+
+def _undefined(ctx: Context, node: ast.Name) -> Mistake:
+    name = node.id
+    if name in ctx.hidden:
+        return ctx.mistake(
+            "GM0248",
+            node,
+            f"`{name}` is the variable of a loop that has ended",
+            label="not known here",
+            hint=f"assign what you need of `{name}` to a name of its own inside the loop",
+            notes=(Note("the loop is here", ctx.hidden[name]),),
+        )
+    if hasattr(builtins, name):
+        return ctx.mistake(
+            "GM0253",
+            node,
+            f"Python's `{name}` cannot be used in a kernel",
+            label="not part of the language",
+            hint="of Python's own functions kernels have range, min, max, abs, pow, round, int, float, bool and len",
+        )
+    meant = close_match(name, ctx.known_names())
+    return ctx.mistake(
+        "GM0245",
+        node,
+        f"the name `{name}` is not defined",
+        label="not known",
+        hint=f"did you mean `{meant}`?" if meant else f"assign `{name}` before, or make it a parameter",
+    )
+
+
+def _not_assigned(ctx: Context, node: ast.Name) -> Mistake:
+    name = node.id
+    if name in ctx.matched:
+        return ctx.mistake(
+            "GM0246",
+            node,
+            f"the parameter `{name}` is the buffer `{ctx.matched[name]}` after its T.match_buffer",
+            label="has no other value",
+            hint=f"write `{ctx.matched[name]}` or `{ctx.matched[name]}.data`",
+        )
+    return ctx.mistake(
+        "GM0246",
+        node,
+        f"`{name}` is read before anything is assigned to it",
+        label="no value yet",
+        hint=f"assign a first value to `{name}` before, outside of the loop or branch",
+    )
+
+
+def read_local(ctx: Context, node: ast.Name, local: Local) -> Expr:
+    """A load of a local scalar; a mistake where nothing was assigned to it yet."""
+    if local.buffer is None:
+        raise ctx.mistake(
+            "GM0246",
+            node,
+            f"`{local.name}` is read before anything is assigned to it",
+            label="no value yet",
+            hint=f"assign a first value to `{local.name}` before, outside of the loop or branch",
+            notes=(Note("it is assigned here", local.place),),
+        )
+    return Load(local.buffer, (), ctx.span(node))
+
+
+def definition_value(ctx: Context, definition: Definition, node: ast.expr, name: str) -> Value:
+    """What a definition at the top level of ``ctx.file`` stands for."""
+    project, file = ctx.project, ctx.file
+    if definition.kind == "import":
+        return import_value(ctx, definition, name)
+    if definition.kind == "function":
+        return project.callee_of(file, name, definition, ctx)
+    if definition.kind == "class":
+        return ClassNamespace(file, name)
+    return project.constant_of(file, name, definition, ctx, node)
+
+
+def import_value(ctx: Context, definition: Definition, name: str) -> Value:
+    """What an imported name stands for; another file of the project is read when it is first needed."""
+    module, level, inner = definition.module, definition.level, definition.name
+    if definition.state == "done":
+        return definition.value
+    if definition.state == "wrong":
+        raise Reported
+    definition.state = "wrong"
+    definition.value = _import(ctx, definition, module, level, inner, name)
+    definition.state = "done"
+    return definition.value
+
+
+def _import(ctx: Context, definition: Definition, module: str, level: int, inner: str, name: str) -> Value:
+    node = definition.node
+    assert isinstance(node, ast.alias)
+    if level == 0:
+        if module == "math" or module.split(".")[0] in ("typing", "__future__", "collections"):
+            if module != "math":
+                return Foreign(name, f"the package `{module}`")
+            return math_member(ctx, node, inner) if inner else Namespace("math")
+        if module in (SCRIPT_MODULE, *TVM_MODULES):
+            if inner == "":
+                return Namespace("script")
+            if inner not in _SCRIPT_NAMES:
+                meant = close_match(inner, [*_SCRIPT_NAMES])
+                raise ctx.mistake(
+                    "GM0214",
+                    node,
+                    f"`{module}` has no `{inner}`",
+                    label="not known",
+                    hint=f"did you mean `{meant}`?" if meant else f"write `from {module} import tir as T, ir as I`",
+                )
+            return Namespace(_SCRIPT_NAMES[inner])
+        if module == "gristmill" and inner in ("", "script"):
+            return Namespace("script" if inner else "gristmill")
+        if module == "tvm":
+            return Namespace("script" if inner == "script" else "tvm")
+    other = ctx.project.imported_file(ctx, node, module, level, inner)
+    if other is None:
+        return Foreign(name, f"the package `{module.split('.')[0]}`")
+    imported, remaining = other
+    if not remaining:
+        return FileNamespace(imported)
+    return file_member(ctx, imported, node, remaining)
+
+
+def file_member(ctx: Context, file: File, node: ast.expr | ast.alias, name: str) -> Value:
+    """A name of another file of the project."""
+    definition = file.definitions.get(name)
+    if definition is None:
+        meant = close_match(name, [*file.definitions])
+        raise ctx.mistake(
+            "GM0211",
+            node,
+            f"{file.name} does not define `{name}`",
+            label="not defined there",
+            hint=f"did you mean `{meant}`?"
+            if meant
+            else f"it defines {', '.join([*file.definitions][:8]) or 'nothing'}",
+        )
+    inner = Context(ctx.project, file, None)
+    at = node if isinstance(node, ast.expr) else ast.copy_location(ast.Name(name), node)
+    return definition_value(inner, definition, at, name)
+
+
+def math_member(ctx: Context, node: ast.expr | ast.alias, name: str) -> Value:
+    """A constant or function of Python's ``math``."""
+    from gristmill.script.calls import MATH
+
+    found = getattr(math, name, None)
+    if isinstance(found, float):
+        return found
+    if name in MATH:
+        return MATH[name]
+    raise ctx.mistake(
+        "GM0290",
+        node,
+        f"`math.{name}` cannot be used in a kernel",
+        label="not known",
+        hint=f"of `math`, kernels have pi, e, tau, inf, nan and, of constants, {', '.join(sorted(MATH))}",
+    )
+
+
+def namespace_member(ctx: Context, node: ast.Attribute, owner: Namespace) -> Value:
+    """``T.name`` and the like."""
+    from gristmill.script.calls import NAMESPACES, unknown_member
+
+    path, name = owner.path, node.attr
+    if path == "math":
+        return math_member(ctx, node, name)
+    if path == "tvm" or path == "gristmill":
+        if name == "script":
+            return Namespace("script")
+        if path == "tvm" and name in ("tir", "tirx"):
+            return Namespace("T")
+        if path == "tvm" and name == "target":
+            return Namespace("tvm.target")
+    if path == "script":
+        if name in _SCRIPT_NAMES:
+            return Namespace(_SCRIPT_NAMES[name])
+        return namespace_member(ctx, node, Namespace("I"))
+    table = NAMESPACES.get(path, {})
+    if name in table:
+        return table[name]
+    raise unknown_member(ctx, node, path, name)
+
+
+def is_constant(value: Value) -> bool:
+    """Whether a value may be a module constant."""
+    if isinstance(value, tuple):
+        return all(is_constant(item) for item in value)
+    return value is None or isinstance(value, (int, float, str, DType, IntImm, FloatImm))
+
+
+def is_indexable(value: Value) -> bool:
+    return isinstance(value, (Buffer, Allocated))
+
+
+def explain_foreign(ctx: Context, node: ast.expr, value: Foreign) -> Mistake:
+    return ctx.mistake(
+        "GM0251",
+        node,
+        f"{describe(value)} cannot be used in a kernel: sources are read, never executed",
+        label="not known to the compiler",
+        hint="use the functions of `T`, constants of this file, or helpers of files of this project",
+    )
+
+
+def as_variable(value: Value) -> Var | None:
+    return value if isinstance(value, Var) else None
+
+
+def is_nan(value: float) -> bool:
+    return math.isnan(value)
