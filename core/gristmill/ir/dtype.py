@@ -128,9 +128,14 @@ class DType:
         return value
 
 
-@cache
 def dtype_of(code: TypeCode, bits: int, lanes: int = 1) -> DType:
     """The one object for a type (types are interned, so that comparing them is cheap)."""
+    return _interned(code, bits, lanes)
+
+
+# The cache tells calls apart by how the arguments are passed, so it sits behind a function that passes all of them.
+@cache
+def _interned(code: TypeCode, bits: int, lanes: int) -> DType:
     return DType(code, bits, lanes)
 
 

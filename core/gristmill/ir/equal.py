@@ -127,6 +127,9 @@ class _Comparison:
         if defines:
             self.define(a, b)
         if isinstance(a, Function) and isinstance(b, Function):
+            # Functions share no names; a copy of a function may define the same objects again.
+            self.left.clear()
+            self.right.clear()
             # Shapes of parameters may name parameters that stand further on.
             for param, other in zip(a.params, b.params, strict=False):
                 if isinstance(param, e.Var) and isinstance(other, e.Var):
@@ -209,6 +212,7 @@ def structural_hash(node: Node) -> int:
         if defines:
             numbers[piece] = len(numbers)
         if isinstance(piece, Function):
+            numbers.clear()
             numbers.update(
                 {param: len(numbers) + k for k, param in enumerate(piece.params) if isinstance(param, e.Var)}
             )

@@ -101,7 +101,7 @@ USES_BUFFER = (_expr.Load, _expr.AddressOf, _expr.BufferRef, _stmt.Store, _memor
 """Node classes whose field ``buffer`` is a use, not a definition."""
 
 
-class Mutator(Functor[Any], over=()):
+class Mutator(Functor[Any], over=ALL_NODES):
     """The identity transform: a node whose children come back the same is itself returned.
 
     Override ``visit_<Class>``; call ``self.generic(node)`` to do the children first. A statement is removed by

@@ -153,8 +153,11 @@ class Scanner:
 
     # Errors
 
-    def place(self, start: int, end: int) -> Place:
-        return Place(self.file, *self._line_column(start), *self._line_column(max(end, start)))
+    def place(self, token: Token) -> Place:
+        line, column = self._line_column(token.start)
+        if token.kind == "newline":  # ends on the next line
+            return Place(self.file, line, column, line, column + 1)
+        return Place(self.file, line, column, *self._line_column(token.end))
 
     def _line_column(self, offset: int) -> tuple[int, int]:
         return self.text.count("\n", 0, offset) + 1, offset - (self.text.rfind("\n", 0, offset) + 1) + 1
@@ -164,6 +167,5 @@ class Scanner:
 
     def fail(self, code: str, message: str, token: Token | None = None, hint: str = "") -> NoReturn:
         """Raise the error, with its place at ``token`` (the one in view if none is given)."""
-        where = token or self.token
-        place = self.place(where.start, where.end)
+        place = self.place(token or self.token)
         raise UserError(Diagnostic(code, message, place, hint=hint), {self.file: self.text})
