@@ -14,13 +14,13 @@ import numpy as np
 
 from gristmill.errors import Note
 from gristmill.interp.arguments import dtype_of_array, refuse, take_arguments, tensors_of
+from gristmill.interp.definitions import Mode
 from gristmill.interp.options import DEFAULT_OPTIONS, ExecutionOptions, ExecutionResult
 from gristmill.interp.packed import AnyArguments, AnyResult, any_value
 from gristmill.interp.program import Program
 from gristmill.interp.races import Strand
 from gristmill.interp.reports import AssertionFailed, ExecutionError, Site, report
 from gristmill.interp.state import Execution, Overhang
-from gristmill.interp.statements import Mode
 from gristmill.interp.threads import launch
 from gristmill.ir.module import CallingConvention, Function, Module
 from gristmill.ir.stmt import ThreadAxis

@@ -14,9 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from gristmill.errors import InternalError
+from gristmill.interp.definitions import Mode
 from gristmill.interp.expressions import Raw, Visit
+from gristmill.interp.launches import LaunchWriter
+from gristmill.interp.runtime_reports import AXES
 from gristmill.interp.source import Line, names_in
-from gristmill.interp.statements import StatementWriter
 from gristmill.interp.values import Value, value
 from gristmill.ir import stmt as s
 from gristmill.ir.dtype import BOOL
@@ -41,7 +43,7 @@ class Lanes:
     """The set of lanes that left the innermost loop."""
 
 
-class LockStepWriter(StatementWriter, over=()):
+class LockStepWriter(LaunchWriter, over=()):
     """Writes vectorised loops."""
 
     lanes: Lanes | None = None
@@ -151,10 +153,13 @@ class LockStepWriter(StatementWriter, over=()):
             self.writer.emit(f"{self.now.broken}.update({self.now.active})")
         elif isinstance(node, s.Continue):
             self.writer.emit(f"{self.now.continued}.update({self.now.active})")
-        elif isinstance(node, (s.Return, s.Barrier)):
+        elif isinstance(node, s.Barrier):
+            # The lanes belong to one thread, which waits once.
+            with self.writer.block(f"if {self.now.active}:"):
+                self.visit_Barrier(node)
+        elif isinstance(node, s.Return):
             raise InternalError(
-                f"a {type(node).__name__.lower()} in a vectorised loop passed the verifier",
-                place=place_of(node.span or self.span),
+                "a return in a vectorised loop passed the verifier", place=place_of(node.span or self.span)
             )
         else:
             with self.writer.captured(self.writer.indent) as lines:
@@ -224,9 +229,8 @@ class LockStepWriter(StatementWriter, over=()):
             yield from self.lanes_of_lanes(node, bounds, name, site)
             return
         if node.kind is s.LoopKind.THREAD:
-            raise InternalError(
-                "a loop over threads in a vectorised loop passed the verifier", place=place_of(node.span)
-            )
+            yield from self.locked_thread_loop(node, bounds, name, site)
+            return
         number, inside = self.writer.fresh("n"), self.writer.fresh("a")
         self.writer.emit(f"{number} = -1")
         with self.set_of_lanes("broken") as broken, self.writer.block("while True:", loop=True):
@@ -239,6 +243,20 @@ class LockStepWriter(StatementWriter, over=()):
             with self.activated(inside), self.set_of_lanes("continued"):
                 self.keep_names([Line(0, f"{name} = DT_{dtype}.wrap({bounds}[{self.now.lane}][0] + {number})")])
                 yield from self.locked(node.body)
+
+    def locked_thread_loop(self, node: s.For, bounds: str, name: str, site: int) -> Visit:
+        """A loop over threads of the running launch: each lane gets the thread's coordinate."""
+        assert node.thread is not None
+        axis = AXES.index(node.thread)
+        if self.context.mode is not Mode.DEVICE:
+            self.writer.emit(f"launch_in_lanes({self.site(node, node.thread.value)}, E)")
+            return
+        lane = self.now.lane
+        check = f"check_extent({bounds}[{lane}][1], {axis}, {self.strand}, {site}, E)"
+        wrap = f"DT_{node.var.dtype}.wrap({bounds}[{lane}][0] + {self.context.coordinates[axis]})"
+        with self.set_of_lanes("continued"):
+            self.keep_names([Line(0, check), Line(0, f"{name} = {wrap}")])
+            yield from self.locked(node.body)
 
     def lanes_of_lanes(self, node: s.For, bounds: str, name: str, site: int) -> Visit:
         """A vectorised loop in another: the iterations of both are lanes."""

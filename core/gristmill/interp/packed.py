@@ -15,7 +15,7 @@ from gristmill.interp.state import Execution
 from gristmill.ir.dtype import DLPACK_CODES, DType
 
 # Type indices of TVMFFIAny (tvm/ffi/c_api.h).
-NONE, INT, BOOL, FLOAT, POINTER, DLTENSOR, STRING, TENSOR_OBJECT = 0, 1, 2, 3, 4, 7, 8, 70
+NONE, INT, BOOL, FLOAT, POINTER, DLTENSOR, TEXT, TENSOR_OBJECT, BIG_INT = 0, 1, 2, 3, 4, 7, 65, 70, 78
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ def any_value(found: object) -> AnyValue:
     if isinstance(found, bool):
         return AnyValue(BOOL, found)
     if isinstance(found, int):
-        return AnyValue(INT, found)
+        return AnyValue(INT if -(1 << 63) <= found < 1 << 63 else BIG_INT, found)
     if isinstance(found, float):
         return AnyValue(FLOAT, found)
     if isinstance(found, Tensor):
         return AnyValue(DLTENSOR, found)
     if isinstance(found, str):
-        return AnyValue(STRING, found)
+        return AnyValue(TEXT, found)
     return AnyValue(POINTER, found)
 
 
@@ -80,6 +80,18 @@ def packed_int(execution: Execution, site: int, array: Any, index: int) -> int:
 
 def packed_float(execution: Execution, site: int, array: Any, index: int) -> float:
     return float(_argument(execution, site, "packed_float", array, index, (FLOAT,)).held)
+
+
+def packed_big_fits(execution: Execution, site: int, array: Any, index: int) -> bool:
+    found = _argument(execution, site, "packed_big_fits", array, index, (BIG_INT,)).held
+    return bool(1 << 63 <= found < 1 << 64)
+
+
+def packed_big(execution: Execution, site: int, array: Any, index: int) -> int:
+    found = int(_argument(execution, site, "packed_big", array, index, (BIG_INT,)).held)
+    if not 1 << 63 <= found < 1 << 64:
+        execution.precondition(site, "packed_big", "the argument is from 2**63 to 2**64 - 1", (found,), None)
+    return found
 
 
 def packed_pointer(execution: Execution, site: int, array: Any, index: int) -> Any:
@@ -172,6 +184,8 @@ PACKED_HELPERS: dict[str, object] = {
         packed_kind,
         packed_int,
         packed_float,
+        packed_big_fits,
+        packed_big,
         packed_pointer,
         packed_tensor,
         packed_return,

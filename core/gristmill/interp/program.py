@@ -16,6 +16,7 @@ from typing import Any
 
 from gristmill.interp.analysis import functions_with_barriers, has_barriers, plain_scalars
 from gristmill.interp.buffers import tuple_text
+from gristmill.interp.definitions import Context, Mode
 from gristmill.interp.expressions import Visit
 from gristmill.interp.formats import decode_bfloat16_table, decode_float16_table
 from gristmill.interp.lockstep import LockStepWriter
@@ -27,8 +28,8 @@ from gristmill.interp.runtime_reports import AXES
 from gristmill.interp.scalar_operations import HELPERS, wrapping_helpers
 from gristmill.interp.shapes import Binder
 from gristmill.interp.source import Line, Writer, captures
-from gristmill.interp.statements import Context, MemoryScalarsNeeded, Mode
-from gristmill.interp.threads import check_extent, coordinates, launch, unequal_extents, unknown_extent
+from gristmill.interp.statements import MemoryScalarsNeeded
+from gristmill.interp.threads import check_extent, coordinates, launch, launch_in_lanes, unequal_extents, unknown_extent
 from gristmill.interp.values import Value, value
 from gristmill.ir import expr as e
 from gristmill.ir import stmt as s
@@ -45,18 +46,6 @@ _FILES = count()
 
 class Ending:
     """How a part of a function ended, where it is not by its end or by a return."""
-
-
-def room(sizes: tuple[int, ...], strides: tuple[int, ...], offset: int) -> int:
-    """How many elements an allocation with an offset or strides needs."""
-    if 0 in sizes:
-        return 0
-    if not strides:
-        product = 1
-        for size in sizes:
-            product *= size
-        return offset + product
-    return offset + 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +84,11 @@ class Program:
             "BREAK": Ending(),
             "CONTINUE": Ending(),
             "launch": launch,
+            "launch_in_lanes": launch_in_lanes,
             "coordinates": coordinates,
             "check_extent": check_extent,
             "unequal_extents": unequal_extents,
             "unknown_extent": unknown_extent,
-            "room": room,
             "call_extern": call_extern,
             "call_packed": call_packed,
             "data_of": data_of,
@@ -198,6 +187,14 @@ def write_function(program: Program, function: Function, mode: Mode, name: str) 
         return FunctionWriter(program, function, mode, frozenset()).chunks_for(name)
 
 
+def _zero(dtype: DType) -> str:
+    """The text of a type's zero; of a handle, null."""
+    if dtype.is_handle:
+        return "None"
+    element = "0.0" if dtype.is_float else "0"
+    return f"[{element}] * {dtype.lanes}" if dtype.is_vector else element
+
+
 class FunctionWriter(LockStepWriter, over=(*EXPRESSIONS, *STATEMENTS)):
     """Writes one function."""
 
@@ -245,7 +242,7 @@ class FunctionWriter(LockStepWriter, over=(*EXPRESSIONS, *STATEMENTS)):
         self.drive(self.open_arguments(buffers, scalars))
         self.drive(self.run_statement(self.function.body))
         if self.function.returns_value:
-            self.writer.emit("return 0.0" if self.function.returns.is_float else "return 0")
+            self.writer.emit(f"return {_zero(self.function.returns)}")
         self.chunks.append(Chunk(name, tuple(params), tuple(self.writer.lines)))
         return self.chunks
 

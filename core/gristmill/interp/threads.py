@@ -116,6 +116,17 @@ def unknown_extent(site: int, execution: Execution) -> NoReturn:
     )
 
 
+def launch_in_lanes(site: int, execution: Execution) -> NoReturn:
+    """Refuse a launch that stands in a vectorised loop of the host."""
+    where = execution.sites[site]
+    raise report(
+        "GM0515",
+        f"this loop over `{where.what}` begins a launch inside of a vectorized loop",
+        where,
+        hint="make the loop around it serial",
+    )
+
+
 class _BlockRun:
     """Runs the threads of one block."""
 
