@@ -11,8 +11,10 @@ from gristmill.ir.build import constant_value
 from gristmill.ir.memory import Buffer
 from gristmill.ir.stmt import Allocate
 from gristmill_llvm.context import FunctionContext
+from gristmill_llvm.machine import assembles_for
 from gristmill_llvm.memory import as_index
 from gristmill_llvm.raising import raise_described
+from gristmill_llvm.refusals import refused_construct
 from gristmill_llvm.support import ALLOCATE, FORM_TEXT, FORM_UNSIGNED, RELEASE
 from gristmill_llvm.types import memory_type
 from gristmill_llvm.writer import UNLIKELY
@@ -65,6 +67,12 @@ def _power_of_two(value: int) -> int:
 
 def _map_pages(context: FunctionContext, buffer: Buffer) -> None:
     writer, support = context.writer, context.generation.support
+    if not assembles_for(context.profile.triple):
+        known = constant_bytes(buffer)
+        amount = f"{known} bytes" if known is not None else "a size that is not constant"
+        remedy = f"keep local buffers constant and under {STACK_BYTES} bytes a function, or build on such a machine"
+        construct = f"the buffer `{buffer.name}` of {amount}, built on another kind of machine,"
+        raise refused_construct(construct, context.profile.target, remedy, buffer.span)
     size = _bytes(context, buffer)
     support.update((ALLOCATE, RELEASE))
     pointer = writer.value(f"call noalias ptr @{ALLOCATE}(i64 {size})")

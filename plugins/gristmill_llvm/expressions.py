@@ -218,7 +218,7 @@ class Expressions(Functor[str], over=EXPRESSIONS):
         return call_packed(self.context, node)
 
     def check_dtype(self, dtype: DType, node: Expr) -> None:
-        """Refuse what the machine has no code for (GM0650)."""
+        """Refuse what the machine has no code for (GM0660)."""
         if dtype.is_float and dtype.bits < 32:
             raise refused_dtype(dtype.element, self.context.profile.target, node.span)
 

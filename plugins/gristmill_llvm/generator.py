@@ -6,15 +6,13 @@ import json
 from collections.abc import Sequence
 from typing import ClassVar
 
+from gristmill.codegen.packed_interface import EXPORT_PREFIX
 from gristmill.ir.module import CallingConvention, Function, Module
 from gristmill.ir.target import Target
 from gristmill.plugin.artifacts import Blob, KernelRecord, Scalar
 from gristmill.plugin.protocols import GenerateOptions
 from gristmill_llvm.cost import releases_gil
 from gristmill_llvm.cpu import all_features, architecture_of, profile_of
-
-PACKED_PREFIX = "__tvm_ffi_"
-"""What the exported symbol of a public function has before its name (TVM FFI's convention)."""
 
 
 class LLVMGenerator:
@@ -79,4 +77,4 @@ def _record(function: Function, module: Module) -> KernelRecord:
     extra: dict[str, Scalar] = {"release_gil": releases_gil(function, module)}
     if function.facts.signature:
         extra["signature"] = function.facts.signature
-    return KernelRecord(name=symbol.removeprefix(PACKED_PREFIX), entry=symbol, extra=extra)
+    return KernelRecord(name=symbol.removeprefix(EXPORT_PREFIX), entry=symbol, extra=extra)

@@ -16,7 +16,14 @@ def _llvm() -> Any:
 
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    llvm.initialize_native_asmparser()
     return llvm
+
+
+def assembles_for(triple: str) -> bool:
+    """Whether inline assembly for a triple can be compiled here: LLVM's binding registers only the own machine's parser."""
+    host = str(_llvm().get_process_triple())
+    return triple.partition("-")[0] == host.partition("-")[0]
 
 
 def llvm_version() -> str:

@@ -116,7 +116,7 @@ NATIVE: Mapping[str, Emit] = {
 
 
 def emit_operation(context: FunctionContext, node: Call) -> str:
-    """The value of an operation other than those of the packed interface. Raises Unsupported (GM0653)."""
+    """The value of an operation other than those of the packed interface. Raises Unsupported (GM0663)."""
     emit = NATIVE.get(node.op.name)
     if emit is None or node.op.name not in context.profile.operations:
         raise refused_operation(node.op.name, node.dtype, context.profile.target, node.span)

@@ -7,30 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from gristmill.ir.dtype import DType
+from gristmill.codegen.packed_interface import ANY_BYTES, ANY_VALUE_OFFSET, OBJECT_HEADER_BYTES, TypeIndex
+from gristmill.ir.dtype import UINT64, DType
 from gristmill.ir.expr import Call, Expr
 from gristmill_llvm.context import FunctionContext
 from gristmill_llvm.memory import as_index
 from gristmill_llvm.types import register_type
+from gristmill_llvm.writer import LIKELY
 
-# TVMFFIAny: int32 type_index, uint32 padding, 8 bytes of value.
 ANY = "{ i32, i32, i64 }"
-ANY_BYTES = 16
-ANY_VALUE = 8
-
-# TVMFFITypeIndex
-TYPE_NONE = 0
-TYPE_INT = 1
-TYPE_BOOL = 2
-TYPE_FLOAT = 3
-TYPE_POINTER = 4
-TYPE_DLTENSOR = 7
-TYPE_RAW_TEXT = 8
-TYPE_OBJECT = 64
-"""The least type index of reference-counted objects."""
-TYPE_TENSOR = 70
-OBJECT_HEADER_BYTES = 24
-"""sizeof(TVMFFIObject): where the DLTensor of a tensor object begins."""
+"""A TVMFFIAny: type index, padding, 8 bytes of value."""
 
 # DLTensor
 TENSOR_DATA = 0
@@ -44,13 +30,13 @@ TENSOR_BYTE_OFFSET = 40
 TENSOR_BYTES = 48
 
 
-def type_index_of(dtype: DType) -> int:
+def type_index_of(dtype: DType) -> TypeIndex:
     """As what a scalar travels."""
     if dtype.is_handle:
-        return TYPE_POINTER
+        return TypeIndex.POINTER
     if dtype.is_bool:
-        return TYPE_BOOL
-    return TYPE_FLOAT if dtype.is_float else TYPE_INT
+        return TypeIndex.BOOL
+    return TypeIndex.FLOAT if dtype.is_float else TypeIndex.INT
 
 
 def as_any_bits(context: FunctionContext, operand: str, dtype: DType) -> str:
@@ -100,20 +86,76 @@ def _tensor(context: FunctionContext, node: Call) -> str:
     writer = context.writer
     start = _argument(context, node, 0)
     kind = writer.value(f"load i32, ptr {start}, align 8")
-    held = _load_field(context, "ptr", start, ANY_VALUE, 8)
+    held = _load_field(context, "ptr", start, ANY_VALUE_OFFSET, 8)
     inside = writer.value(f"getelementptr i8, ptr {held}, i64 {OBJECT_HEADER_BYTES}")
-    bare = writer.value(f"icmp eq i32 {kind}, {TYPE_DLTENSOR}")
+    bare = writer.value(f"icmp eq i32 {kind}, {TypeIndex.DLTENSOR}")
     return writer.value(f"select i1 {bare}, ptr {held}, ptr {inside}")
 
 
 def _return(context: FunctionContext, node: Call) -> str:
     result = context.evaluate(node.args[0])
     value: Expr = node.args[1]
-    bits = as_any_bits(context, context.evaluate(value), value.dtype)
-    # The four bytes after the type index must be zero: one store does both.
-    context.writer.effect(f"store i64 {type_index_of(value.dtype)}, ptr {result}, align 8")
-    context.writer.effect(f"store i64 {bits}, ptr {field(context, result, ANY_VALUE)}, align 8")
+    dtype, writer = value.dtype, context.writer
+    if dtype.is_void:
+        _store_any(context, result, TypeIndex.NONE, "0")
+        return ""
+    bits = as_any_bits(context, context.evaluate(value), dtype)
+    if dtype != UINT64:
+        _store_any(context, result, type_index_of(dtype), bits)
+        return ""
+    small, big, done = (writer.new_label(purpose) for purpose in ("small", "big", "returned"))
+    writer.branch_if(writer.value(f"icmp sge i64 {bits}, 0"), small, big, LIKELY)
+    writer.block(big)
+    _return_big(context, result, bits)
+    writer.branch(done)
+    writer.block(small)
+    _store_any(context, result, TypeIndex.INT, bits)
+    writer.block(done)
     return ""
+
+
+def _store_any(context: FunctionContext, place: str, kind: int, bits: str) -> None:
+    # The four bytes after the type index must be zero: one store does both.
+    context.writer.effect(f"store i64 {kind}, ptr {place}, align 8")
+    context.writer.effect(f"store i64 {bits}, ptr {field(context, place, ANY_VALUE_OFFSET)}, align 8")
+
+
+def _return_big(context: FunctionContext, result: str, bits: str) -> None:
+    """Return an integer beyond int64: a BigInt object, made from words in two's complement."""
+    writer = context.writer
+    words, content = writer.slot("[2 x i64]", 8), writer.slot("{ ptr, i64 }", 8)
+    writer.effect(f"store i64 {bits}, ptr {words}, align 8")
+    writer.effect(f"store i64 0, ptr {field(context, words, 8)}, align 8")
+    writer.effect(f"store ptr {words}, ptr {content}, align 8")
+    writer.effect(f"store i64 16, ptr {field(context, content, 8)}, align 8")
+    make = context.module.declare("TVMFFIBigIntFromByteArray", "i32", "ptr, ptr")
+    status = writer.value(f"call i32 {make}(ptr {content}, ptr {result})")
+    context.fail_if(writer.value(f"icmp ne i32 {status}, 0"))
+
+
+def _big_words(context: FunctionContext, node: Call) -> str:
+    """A pointer to what a BigInt object holds: the number of its words, then the words, the lowest first."""
+    held = context.writer.value(f"load ptr, ptr {_argument(context, node, ANY_VALUE_OFFSET)}, align 8")
+    return field(context, held, OBJECT_HEADER_BYTES)
+
+
+def _big_fits(context: FunctionContext, node: Call) -> str:
+    # From 2**63 to 2**64 - 1 there are two words, the second all zero: one would be an int64. BigInts have one at least.
+    writer = context.writer
+    start = _big_words(context, node)
+    two = writer.value(f"icmp eq i64 {_load_field(context, 'i64', start, 0, 8)}, 2")
+    more, done = writer.new_label("words"), writer.new_label("fits")
+    before = writer.label
+    writer.branch_if(two, more, done)
+    writer.block(more)
+    none = writer.value(f"icmp eq i64 {_load_field(context, 'i64', start, 16, 8)}, 0")
+    after = writer.label
+    writer.block(done)
+    return writer.phi("i1", [("false", before), (none, after)])
+
+
+def _big(context: FunctionContext, node: Call) -> str:
+    return _load_field(context, "i64", _big_words(context, node), 8, 8)
 
 
 def _reads_tensor(type_text: str, offset: int, align: int) -> Callable[[FunctionContext, Call], str]:
@@ -164,9 +206,11 @@ def _is_aligned(context: FunctionContext, node: Call) -> str:
 
 PACKED: Mapping[str, Callable[[FunctionContext, Call], str]] = {
     "packed_kind": _reads_argument("i32", 0, 8),
-    "packed_int": _reads_argument("i64", ANY_VALUE, 8),
-    "packed_float": _reads_argument("double", ANY_VALUE, 8),
-    "packed_pointer": _reads_argument("ptr", ANY_VALUE, 8),
+    "packed_int": _reads_argument("i64", ANY_VALUE_OFFSET, 8),
+    "packed_float": _reads_argument("double", ANY_VALUE_OFFSET, 8),
+    "packed_big_fits": _big_fits,
+    "packed_big": _big,
+    "packed_pointer": _reads_argument("ptr", ANY_VALUE_OFFSET, 8),
     "packed_tensor": _tensor,
     "packed_return": _return,
     "tensor_rank": _reads_tensor("i32", TENSOR_RANK, 4),

@@ -8,7 +8,14 @@ in ``cleanups`` while they are held, so that every way out gives them back.
 
 from __future__ import annotations
 
-from gristmill.ir.dtype import DLPACK_CODES, UINT8, DType
+from gristmill.codegen.packed_interface import (
+    ANY_BYTES,
+    ANY_VALUE_OFFSET,
+    CPU_DEVICE_TYPE,
+    TypeIndex,
+    packed_dtype,
+)
+from gristmill.ir.dtype import UINT8, DType
 from gristmill.ir.expr import BufferRef, CallPacked, StringImm
 from gristmill.ir.memory import Buffer
 from gristmill_llvm import packed
@@ -21,7 +28,7 @@ from gristmill_llvm.support import FORM_SIGNED, FORM_TEXT
 from gristmill_llvm.types import register_type
 from gristmill_llvm.writer import UNLIKELY
 
-_KIND_NAMES = {packed.TYPE_INT: "an int", packed.TYPE_BOOL: "a bool", packed.TYPE_FLOAT: "a float"}
+_KIND_NAMES = {TypeIndex.INT: "an int", TypeIndex.BOOL: "a bool", TypeIndex.FLOAT: "a float"}
 
 
 def call_packed(context: FunctionContext, node: CallPacked) -> str:
@@ -38,12 +45,12 @@ def call_packed(context: FunctionContext, node: CallPacked) -> str:
     # All arguments first: one of them may itself hold a packed call, which must not see a half-filled array.
     values = [_argument(context, argument) for argument in node.args]
     for place, (kind, bits) in enumerate(values):
-        start = packed.field(context, array, place * packed.ANY_BYTES)
+        start = packed.field(context, array, place * ANY_BYTES)
         writer.effect(f"store i64 {kind}, ptr {start}, align 8")
-        writer.effect(f"store i64 {bits}, ptr {packed.field(context, start, packed.ANY_VALUE)}, align 8")
+        writer.effect(f"store i64 {bits}, ptr {packed.field(context, start, ANY_VALUE_OFFSET)}, align 8")
     result = writer.slot(packed.ANY, 8)
-    writer.effect(f"store i64 {packed.TYPE_NONE}, ptr {result}, align 8")
-    writer.effect(f"store i64 0, ptr {packed.field(context, result, packed.ANY_VALUE)}, align 8")
+    writer.effect(f"store i64 {TypeIndex.NONE}, ptr {result}, align 8")
+    writer.effect(f"store i64 0, ptr {packed.field(context, result, ANY_VALUE_OFFSET)}, align 8")
     call = module.declare("TVMFFIFunctionCall", "i32", "ptr, ptr, i32, ptr")
     status = writer.value(f"call i32 {call}(ptr {function}, ptr {array}, i32 {count}, ptr {result})")
     context.clean_up(held)
@@ -90,10 +97,10 @@ def _argument(context: FunctionContext, argument: object) -> tuple[int, str]:
     writer = context.writer
     if isinstance(argument, BufferRef):
         tensor = _tensor(context, _describe(context, argument))
-        return packed.TYPE_TENSOR, writer.value(f"ptrtoint ptr {tensor} to i64")
+        return TypeIndex.TENSOR, writer.value(f"ptrtoint ptr {tensor} to i64")
     if isinstance(argument, StringImm):
         text = context.evaluate(argument)
-        return packed.TYPE_RAW_TEXT, writer.value(f"ptrtoint ptr {text} to i64")
+        return TypeIndex.RAW_TEXT, writer.value(f"ptrtoint ptr {text} to i64")
     operand = context.evaluate(argument)  # type: ignore[arg-type]
     dtype: DType = argument.dtype  # type: ignore[attr-defined]
     return packed.type_index_of(dtype), packed.as_any_bits(context, operand, dtype)
@@ -108,8 +115,8 @@ def _tensor(context: FunctionContext, description: str) -> str:
     empty = module.shared_global("empty", "private constant [1 x i64] zeroinitializer, align 8")
     # DLManagedTensor: a DLTensor (data, CPU, one dimension, uint8, shape, no strides, offset), context, deleter.
     layout = "{ ptr, i32, i32, i32, i32, ptr, ptr, i64, ptr, ptr }"
-    dtype = DLPACK_CODES[UINT8.code] | 8 << 8 | 1 << 16
-    fields = f"ptr null, i32 1, i32 0, i32 1, i32 {dtype}, ptr {empty}, ptr null, i64 0, ptr null, ptr null"
+    head = f"ptr null, i32 {CPU_DEVICE_TYPE}, i32 0, i32 1, i32 {packed_dtype(UINT8)}"
+    fields = f"{head}, ptr {empty}, ptr null, i64 0, ptr null, ptr null"
     base = module.shared_global("base", f"private constant {layout} {{ {fields} }}, align 8")
     slot = writer.slot("ptr", 8)
     make = module.declare("TVMFFITensorFromDLPack", "i32", "ptr, i32, i32, ptr")
@@ -136,14 +143,12 @@ def _describe(context: FunctionContext, node: BufferRef) -> str:
     strides = _strides(context, buffer, sizes)
     for place, value in enumerate((*sizes, *strides)):
         writer.effect(f"store i64 {value}, ptr {packed.field(context, lists, 8 * place)}, align 8")
-    dtype = buffer.dtype
-    code = DLPACK_CODES[dtype.code] | dtype.bits << 8 | dtype.lanes << 16
     fields = (
         ("ptr", data, packed.TENSOR_DATA),
-        ("i32", "1", packed.TENSOR_DEVICE_TYPE),  # kDLCPU
+        ("i32", str(CPU_DEVICE_TYPE), packed.TENSOR_DEVICE_TYPE),
         ("i32", "0", packed.TENSOR_DEVICE_ID),
         ("i32", str(buffer.rank), packed.TENSOR_RANK),
-        ("i32", str(code), packed.TENSOR_DTYPE),
+        ("i32", str(packed_dtype(buffer.dtype)), packed.TENSOR_DTYPE),
         ("ptr", lists, packed.TENSOR_SHAPE),
         ("ptr", packed.field(context, lists, 8 * buffer.rank), packed.TENSOR_STRIDES),
         ("i64", "0", packed.TENSOR_BYTE_OFFSET),
@@ -169,16 +174,16 @@ def _result(context: FunctionContext, node: CallPacked, result: str) -> str:
     """
     writer, dtype = context.writer, node.dtype
     kind = writer.value(f"load i32, ptr {result}, align 8")
-    value = packed.field(context, result, packed.ANY_VALUE)
+    value = packed.field(context, result, ANY_VALUE_OFFSET)
     if dtype.is_void:
         _release_object(context, kind, value)
         return ""
     wanted = packed.type_index_of(dtype)
     accepted = {
-        packed.TYPE_INT: (packed.TYPE_INT, packed.TYPE_BOOL),
-        packed.TYPE_BOOL: (packed.TYPE_BOOL, packed.TYPE_INT),
-        packed.TYPE_FLOAT: (packed.TYPE_FLOAT, packed.TYPE_INT, packed.TYPE_BOOL),
-        packed.TYPE_POINTER: (packed.TYPE_POINTER, packed.TYPE_NONE),
+        TypeIndex.INT: (TypeIndex.INT, TypeIndex.BOOL),
+        TypeIndex.BOOL: (TypeIndex.BOOL, TypeIndex.INT),
+        TypeIndex.FLOAT: (TypeIndex.FLOAT, TypeIndex.INT, TypeIndex.BOOL),
+        TypeIndex.POINTER: (TypeIndex.POINTER, TypeIndex.NONE),
     }[wanted]
     tests = [writer.value(f"icmp eq i32 {kind}, {index}") for index in accepted]
     fits = tests[0]
@@ -212,7 +217,7 @@ def _result(context: FunctionContext, node: CallPacked, result: str) -> str:
 
 def _release_object(context: FunctionContext, kind: str, value: str) -> None:
     writer = context.writer
-    held = writer.value(f"icmp sge i32 {kind}, {packed.TYPE_OBJECT}")
+    held = writer.value(f"icmp sge i32 {kind}, {TypeIndex.OBJECT}")
     release, done = writer.new_label("release"), writer.new_label("released")
     writer.branch_if(held, release, done)
     writer.block(release)

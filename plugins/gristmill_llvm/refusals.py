@@ -8,9 +8,9 @@ from gristmill.ir.span import Span, place_of
 
 
 def refused_dtype(dtype: DType, target: str, span: Span | None) -> Unsupported:
-    """GM0650: an element type that the target has no code for yet."""
+    """GM0660: an element type that the target has no code for yet."""
     return _refusal(
-        "GM0650",
+        "GM0660",
         f"dtype `{dtype}`",
         target,
         "use float32 here, and convert where the array is read and written",
@@ -19,14 +19,14 @@ def refused_dtype(dtype: DType, target: str, span: Span | None) -> Unsupported:
 
 
 def refused_construct(construct: str, target: str, remedy: str, span: Span | None) -> Unsupported:
-    """GM0651: a construct of devices (threads, barriers, launches) or one that a pass should have lowered."""
-    return _refusal("GM0651", construct, target, remedy, span)
+    """GM0661: a construct of devices (threads, barriers, launches) or one that a pass should have lowered."""
+    return _refusal("GM0661", construct, target, remedy, span)
 
 
 def duplicate_symbol(symbol: str, first: str, second: str, target: str, span: Span | None) -> Unsupported:
-    """GM0652: two functions that would be exported under one name."""
+    """GM0662: two functions that would be exported under one name."""
     return _refusal(
-        "GM0652",
+        "GM0662",
         f"exporting the functions `{first}` and `{second}` under one symbol, `{symbol}`,",
         target,
         "give each public function its own symbol",
@@ -35,9 +35,9 @@ def duplicate_symbol(symbol: str, first: str, second: str, target: str, span: Sp
 
 
 def refused_operation(name: str, dtype: DType, target: str, span: Span | None) -> Unsupported:
-    """GM0653: an operation that the machine does not have and that no pass replaced by a function."""
+    """GM0663: an operation that the machine does not have and that no pass replaced by a function."""
     return _refusal(
-        "GM0653",
+        "GM0663",
         f"the operation `{name}` of {dtype}",
         target,
         "use another dtype (float32 has every function), or a target that has the operation",
@@ -46,14 +46,14 @@ def refused_operation(name: str, dtype: DType, target: str, span: Span | None) -
 
 
 def refused_extern(symbol: str, problem: str, target: str, remedy: str, span: Span | None) -> Unsupported:
-    """GM0654: a call of a C symbol that cannot be made."""
-    return _refusal("GM0654", f"the call of the C function `{symbol}` {problem}", target, remedy, span)
+    """GM0664: a call of a C symbol that cannot be made."""
+    return _refusal("GM0664", f"the call of the C function `{symbol}` {problem}", target, remedy, span)
 
 
 def refused_packed(name: str, problem: str, target: str, span: Span | None) -> Unsupported:
-    """GM0655: a packed call whose arguments or result cannot travel through the packed interface."""
+    """GM0665: a packed call whose arguments or result cannot travel through the packed interface."""
     return _refusal(
-        "GM0655",
+        "GM0665",
         f"the packed call of `{name}` {problem}",
         target,
         "pass whole buffers and scalars: integers, floats, bools, text",

@@ -134,7 +134,7 @@ class Statements(Functor[None], over=STATEMENTS):
         raise refused_construct(f"the launch of `{node.kernel}`", self.context.profile.target, remedy, node.span)
 
     def check_dtype(self, dtype: DType, span: Span | None) -> None:
-        """Refuse what the machine has no code for (GM0650)."""
+        """Refuse what the machine has no code for (GM0660)."""
         if dtype.is_float and dtype.bits < 32:
             raise refused_dtype(dtype.element, self.context.profile.target, span)
 

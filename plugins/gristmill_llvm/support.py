@@ -16,6 +16,7 @@ RELEASE = "gristmill.release"
 TENSOR_DATA_ALIGNMENT = 64
 
 TVM_FFI_IMPORTS = (
+    "TVMFFIBigIntFromByteArray",
     "TVMFFIErrorSetRaisedFromCStrParts",
     "TVMFFIFunctionCall",
     "TVMFFIFunctionGetGlobal",

@@ -71,6 +71,9 @@ class Loaded:
 
 
 def load_blob(blob: Blob) -> ctypes.CDLL:
+    # The functions of TVM FFI are found among the libraries of the process.
+    import tvm_ffi  # noqa: F401
+
     # The descriptor stays open: the loader would take the next library of the same /proc name for this one.
     descriptor = os.memfd_create("test")
     os.write(descriptor, blob.data)

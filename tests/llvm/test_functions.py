@@ -125,7 +125,7 @@ def test_two_functions_with_one_symbol_are_refused(compile_module):
     functions = [function_of(name, [n], INT32, Return(n), symbol="same") for name in ("first", "second")]
     with pytest.raises(Unsupported) as caught:
         compile_module(functions)
-    assert caught.value.code == "GM0652"
+    assert caught.value.code == "GM0662"
     for part in ("`first`", "`second`", "`same`"):
         assert part in str(caught.value)
 

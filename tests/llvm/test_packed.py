@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gristmill.ir.build import call, const
-from gristmill.ir.dtype import BOOL, FLOAT32, FLOAT64, HANDLE, INT8, INT32, INT64, UINT8, UINT32, VOID
-from gristmill.ir.expr import Cast, Load, Var
+from gristmill.ir.build import call, const, equal
+from gristmill.ir.dtype import BOOL, FLOAT32, FLOAT64, HANDLE, INT8, INT32, INT64, UINT8, UINT32, UINT64, VOID
+from gristmill.ir.expr import Cast, IfThenElse, Load, Var
 from gristmill.ir.memory import Buffer, PointerType
 from gristmill.ir.module import CallingConvention, Function, FunctionFacts
 from gristmill.ir.stmt import Evaluate, Return, Seq, View
@@ -127,3 +127,20 @@ def test_index_that_is_not_constant(answer):
         )
     )
     assert function(2, 10, 20, 30) == 20
+
+
+@pytest.mark.parametrize("value", [0, 5, 2**63 - 1, 2**63, 2**64 - 1])
+def test_unsigned_integers_beyond_int64(answer, value):
+    def build(args):
+        place = const(0, INT32)
+        is_big = equal(call("packed_kind", args, place, dtype=INT32), 78)
+        small = Cast(UINT64, call("packed_int", args, place, dtype=INT64))
+        return IfThenElse(is_big, call("packed_big", args, place, dtype=UINT64), small)
+
+    assert answer(build)(value) == value
+
+
+@pytest.mark.parametrize("value", [2**63, 2**64 - 1, 2**64, -(2**63) - 1, -(2**64), 2**127, 2**200])
+def test_which_large_integers_fit(answer, value):
+    function = answer(lambda args: call("packed_big_fits", args, const(0, INT32), dtype=BOOL))
+    assert function(value) is (2**63 <= value < 2**64)

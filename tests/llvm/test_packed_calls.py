@@ -219,5 +219,5 @@ def test_a_vector_argument_is_refused(caller):
     node = CallPacked(NAME, (Broadcast(const(1, INT32), 4),), VOID)
     with pytest.raises(Unsupported) as caught:
         caller(node)
-    assert caught.value.code == "GM0655"
+    assert caught.value.code == "GM0665"
     assert "int32x4" in str(caught.value)

@@ -106,5 +106,5 @@ def test_a_float_in_a_message_is_refused(compile_module):
     body = Assert(const(False, BOOL), "ValueError", ("x = ", const(1.5, FLOAT64)))
     with pytest.raises(Unsupported) as caught:
         compile_module([public(body)])
-    assert caught.value.code == "GM0651"
+    assert caught.value.code == "GM0661"
     assert "float64" in str(caught.value)
