@@ -21,7 +21,7 @@ from types import MappingProxyType
 
 from gristmill.ir.dtype import FLOAT32, DType
 from gristmill.ir.module import Function
-from gristmill.mathlib import exponential
+from gristmill.mathlib import exponential, logarithm, power, remainder, root, rounding, trigonometric
 from gristmill.mathlib.body import function_name
 
 __all__ = ["USUALLY_NATIVE", "function_for", "function_name", "library"]
@@ -35,6 +35,23 @@ _MAKERS: Mapping[str, Callable[[DType], Function | None]] = MappingProxyType(
         "exp2": exponential.exp2,
         "sigmoid": exponential.sigmoid,
         "tanh": exponential.tanh,
+        "log": logarithm.log,
+        "log2": logarithm.log2,
+        "pow": power.power,
+        "fmod": remainder.fmod,
+        "sin": trigonometric.sin,
+        "cos": trigonometric.cos,
+        "sqrt": root.sqrt,
+        "rsqrt": root.rsqrt,
+        "floor": rounding.floor,
+        "ceil": rounding.ceil,
+        "round": rounding.round_,
+        "trunc": rounding.trunc,
+        "abs": rounding.abs_,
+        "copysign": rounding.copysign,
+        "isnan": rounding.isnan,
+        "isinf": rounding.isinf,
+        "isfinite": rounding.isfinite,
     }
 )
 

@@ -26,8 +26,8 @@ _Q_FLOAT32 = (
     0.0013814405538141727,
 )
 # ln 2 in two parts; the first has 15 bits, so that up to 2**9 times it is exact in float32.
-_LN_2_HIGH_FLOAT32 = 0.693145751953125
-_LN_2_LOW_FLOAT32 = 1.428606765330187e-06
+LN_2_HIGH_FLOAT32 = 0.693145751953125
+LN_2_LOW_FLOAT32 = 1.428606765330187e-06
 
 
 def exp_of_reduced(body: Body, r: Expr) -> Expr:
@@ -46,7 +46,7 @@ def _exp(body: Body, x: Expr) -> Expr:
     # Beyond these exp is 0 and infinite; within, the exponent fits into two factors.
     bounded = body.let("bounded", Min(Max(x, body.constant(-104.0)), body.constant(89.0)))
     n, exponent = body.nearest("n", bounded * LOG2_E)
-    r = body.let("r", bounded - n * _LN_2_HIGH_FLOAT32 - n * _LN_2_LOW_FLOAT32)
+    r = body.let("r", bounded - n * LN_2_HIGH_FLOAT32 - n * LN_2_LOW_FLOAT32)
     found = scale(body, exp_of_reduced(body, r), exponent)
     return body.select(not_equal(x, x), x, found)
 
