@@ -107,6 +107,8 @@ def _not_assigned(ctx: Context, node: ast.Name) -> Mistake:
 def read_local(ctx: Context, node: ast.Name, local: Local) -> Expr:
     """A load of a local scalar; a mistake where nothing was assigned to it yet."""
     if local.buffer is None:
+        if local.name in ctx.poisoned:
+            raise Reported
         raise ctx.mistake(
             "GM0246",
             node,

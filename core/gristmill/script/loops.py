@@ -142,6 +142,8 @@ def _header(
     width = abs(step)
     if isinstance(length, IntImm):
         extent = const(max(0, -(-length.value // width)), dtype, span)
+    elif width == 1:
+        extent = length
     else:
         extent = FloorDiv(Add(length, const(width - 1, dtype, span), span), const(width, dtype, span), span)
     minimum = const(0, dtype, span)
@@ -156,6 +158,8 @@ def distance(ctx: Context, place: Positioned, start: Expr, stop: Expr) -> Expr:
         return const(max(stop.value - start.value, 0), stop.dtype, span)
     if isinstance(start, IntImm) and start.value == 0:
         return stop
+    if isinstance(start, IntImm) and start.value < 0:
+        return Add(stop, const(-start.value, stop.dtype, span), span)
     from gristmill.script.linear import difference
 
     known = difference(stop, start) if not _loads(stop) and not _loads(start) else None

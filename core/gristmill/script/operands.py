@@ -148,12 +148,13 @@ def _do_not_meet(
             label="a pointer",
             hint="give a buffer over the pointer: `T.decl_buffer(shape, dtype, data=p)`, and index it",
         )
-    wider = INT64 if a.is_integer and b.is_integer and max(a.bits, b.bits) <= 32 else a
-    text, at = (ctx.segment(right_at), right_at) if wider == a else (ctx.segment(left_at), left_at)
-    del at
-    hint = f"convert one side: `T.{wider}({text})`"
-    if wider == INT64:
-        hint = f"convert both: `T.int64({ctx.segment(left_at)})` and `T.int64({ctx.segment(right_at)})`"
+    x, y = ctx.segment(left_at), ctx.segment(right_at)
+    if a.is_integer and b.is_integer and max(a.bits, b.bits) < 64:
+        hint = f"convert both: `T.int64({x})` and `T.int64({y})`"
+    elif b == INT64:
+        hint = f"convert one side: `T.int64({x})`"
+    else:
+        hint = f"convert one side: `T.{a}({y})`"
     return ctx.mistake(
         "GM0261",
         node,

@@ -23,11 +23,12 @@ def decode(raw: bytes, file: str) -> str:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
         return raw.decode(encoding)
     except (SyntaxError, UnicodeDecodeError, LookupError) as error:
-        start = error.start if isinstance(error, UnicodeDecodeError) else 0
+        start = _first_wrong(raw) if not isinstance(error, UnicodeDecodeError) else error.start
+        what = "the file is not" if start is None else f"byte 0x{raw[start]:02x} is not"
+        start = start or 0
         before = raw[:start].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         line = before.count(b"\n") + 1
         column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
-        what = f"byte 0x{raw[start]:02x} is not" if isinstance(error, UnicodeDecodeError) else "the file is not"
         raise mistake(
             "GM0201",
             Place(file, line, column, line, column + 1),
@@ -35,6 +36,15 @@ def decode(raw: bytes, file: str) -> str:
             label="not text",
             hint="save the file as UTF-8",
         ) from None
+
+
+def _first_wrong(raw: bytes) -> int | None:
+    """Where a file stops being UTF-8; None if the fault is its coding comment."""
+    try:
+        raw.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return None
 
 
 def read_tree(source: Source) -> ast.Module:
@@ -91,6 +101,10 @@ def _syntax_error(source: Source, error: SyntaxError) -> Mistake:
     column = min(max(error.offset or 1, 1), length + 1)
     end_line = error.end_lineno or line
     end_column = error.end_offset or column + 1
+    if isinstance(error, IndentationError):
+        # Python's versions differ in where they see it; what stands out is the first character after the indent.
+        column = length - len(source.lines[line - 1].lstrip()) + 1
+        end_line, end_column = line, column + 1
     if not line <= end_line <= len(source.lines) or (end_line == line and end_column <= column):
         end_line, end_column = line, column + 1
     message = error.msg or "invalid syntax"

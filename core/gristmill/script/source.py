@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Protocol
 
 from gristmill.errors import Place
@@ -50,9 +51,8 @@ class Source:
     def name_place(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> Place:
         """The range of the name in a ``def`` or ``class`` statement (the node itself spans the whole body)."""
         line = self.lines[node.lineno - 1]
-        start = self.column(node.lineno, node.col_offset) - 1
-        found = line.find(node.name, line.find(" ", start) if " " in line[start:] else start)
-        column = (found if found >= 0 else start) + 1
+        found = re.compile(r"(?:def|class)\s+").search(line, self.column(node.lineno, node.col_offset) - 1)
+        column = (found.end() if found else node.col_offset) + 1
         return Place(self.file, node.lineno, column, node.lineno, column + len(node.name))
 
     def head_place(self, node: ast.stmt) -> Place:

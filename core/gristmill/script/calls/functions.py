@@ -282,10 +282,9 @@ def _intrinsic(ctx: Context, call: ast.Call) -> Value:
     title = constant_text(ctx, nodes[0], "the name of an operation")
     name = _LLVM.get(".".join(title.split(".")[:2]), title.removeprefix("tirx.").removeprefix("tir."))
     rest = nodes[1:]
-    if title.startswith("llvm.") and len(rest) > 1 and isinstance(rest[0], ast.Constant):
+    if title.startswith("llvm.") and name in OPS and len(rest) == OPS[name].arity + 1:
         # TVM passes the number of arguments that select the overload first.
-        if name in OPS and len(rest) > OPS[name].arity:
-            rest = rest[1:]
+        rest = rest[1:]
     if name not in _SURFACE:
         raise _unknown_intrinsic(ctx, nodes[0], title)
     op = OPS[name]
