@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from gristmill.ir.module import Module
@@ -174,8 +175,17 @@ class Device(Protocol):
         """A new array of the device with a copy of these values."""
         ...
 
-    def load(self, data: memoryview, entry_points: Sequence[str], kernels: Sequence[KernelRecord]) -> LoadedCode:
-        """Load the code of a blob that :meth:`Runtime.refusal` let through. Raises UserError (GM09xx) if it cannot be."""
+    def load(
+        self,
+        data: memoryview,
+        entry_points: Sequence[str],
+        kernels: Sequence[KernelRecord],
+        externs: Mapping[str, int] = MappingProxyType({}),
+    ) -> LoadedCode:
+        """Load the code of a blob that :meth:`Runtime.refusal` let through. Raises UserError (GM09xx) if it cannot be.
+
+        ``externs`` gives addresses for C symbols that the code calls, in place of those of the libraries it names.
+        """
         ...
 
     def synchronize(self) -> None:

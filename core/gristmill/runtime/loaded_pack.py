@@ -1,0 +1,160 @@
+"""A pack in use: its functions as attributes, its sources to look at, its bytes to pass on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from gristmill.errors import Diagnostic, UserError, close_match
+from gristmill.pack import Function, Manifest, PackReader, save
+from gristmill.plugin.protocols import LoadedCode
+from gristmill.runtime.variants import Refusal
+
+
+class Placed:
+    """The code of a pack for one device: loaded code for each function, and the DLPack type of the device's arrays."""
+
+    __slots__ = ("device_name", "device_type", "entries")
+
+    def __init__(self, device_name: str, device_type: int, entries: Mapping[str, tuple[LoadedCode, str]]) -> None:
+        """``entries`` maps the name of a function to its loaded code and its entry point there."""
+        self.device_name = device_name
+        self.device_type = device_type
+        self.entries = entries
+
+
+class LoadedPack:
+    """A loaded pack: ``pack.blur_rows(image, out)`` calls the public function ``blur_rows``.
+
+    Arguments are NumPy arrays, DLPack producers (PyTorch tensors and the like), ``tvm_ffi.Tensor`` or Gristmill
+    arrays, and Python numbers. Where the pack has code for several devices, that of the first array decides. A function
+    whose name is also one of this class (``save``, say) is ``pack["save"]``.
+
+    Attributes are looked up once: from then on ``pack.f`` is the ``tvm_ffi.Function`` itself, and a call costs no more
+    than that. The code lives as long as the pack or any function taken from it.
+    """
+
+    def __init__(self, reader: PackReader, placed: Sequence[Placed], refused: Sequence[Refusal]) -> None:
+        self._reader = reader
+        self._placed = tuple(placed)
+        self._refused = tuple(refused)
+
+    @property
+    def name(self) -> str:
+        """The pack's name in messages: its path, as a rule."""
+        return self._reader.name
+
+    @property
+    def manifest(self) -> Manifest:
+        """All that the pack says of itself."""
+        return self._reader.manifest
+
+    @property
+    def functions(self) -> Mapping[str, Function]:
+        """The public functions by name, each with its ``signature`` and ``parameters``."""
+        return MappingProxyType({function.name: function for function in self.manifest.functions})
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The devices that the pack's code is loaded on, as ``("cpu:0",)``."""
+        return tuple(placed.device_name for placed in self._placed)
+
+    @property
+    def refused(self) -> tuple[Refusal, ...]:
+        """The codes of the pack that do not run here, each with the reason."""
+        return self._refused
+
+    def inspect(self, kind: str | None = None) -> dict[str, str]:
+        """The texts that the pack keeps for people, by member name: ``ir-text``, ``llvm-ir``, ``assembly``, ...
+
+        ``kind`` picks those of one kind. Raises UserError (GM08xx) for a damaged member.
+        """
+        return {
+            member.name: self._reader.text(member)
+            for member in self.manifest.texts
+            if kind is None or member.kind == kind
+        }
+
+    def bytes(self) -> bytes:
+        """The whole pack; :func:`gristmill.load` takes it as it takes a path."""
+        return bytes(self._reader.data)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the whole pack to a file, all or nothing."""
+        save(path, self.bytes())
+
+    def __getitem__(self, name: str) -> Any:
+        """The function of that name. Raises KeyError with the close one."""
+        try:
+            return self._function(name)
+        except AttributeError as error:
+            raise KeyError(str(error)) from None
+
+    def __getattr__(self, name: str) -> Any:
+        # Only what is not found otherwise comes here: the first access to a function.
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = self._function(name)
+        self.__dict__[name] = found
+        return found
+
+    def _function(self, name: str) -> Any:
+        entries = [(placed, *placed.entries[name]) for placed in self._placed if name in placed.entries]
+        if not entries:
+            raise AttributeError(self._missing(name))
+        functions = {placed.device_type: code.function(entry) for placed, code, entry in reversed(entries)}
+        if len(functions) == 1:
+            return next(iter(functions.values()))
+        return DeviceDispatch(name, functions)
+
+    def _missing(self, name: str) -> str:
+        if name in self.functions:
+            loaded = ", ".join(self.devices)
+            return f"{self.name} has the function {name!r}, but not for the devices that it is loaded on ({loaded})"
+        known = sorted({function for placed in self._placed for function in placed.entries})
+        close = close_match(name, known)
+        hint = f"did you mean {close!r}?" if close else f"it has {', '.join(known) or 'none'}"
+        return f"{self.name} has no function {name!r}; {hint}"
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(name for placed in self._placed for name in placed.entries)})
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.functions)
+        return f"<gristmill pack {self.name}: {names or 'no functions'}; on {', '.join(self.devices)}>"
+
+
+class DeviceDispatch:
+    """A function of a pack with code for several kinds of device: the first array among the arguments decides."""
+
+    __slots__ = ("functions", "name")
+
+    def __init__(self, name: str, functions: Mapping[int, Any]) -> None:
+        """``functions`` maps DLPack's DLDeviceType to the function for it."""
+        self.name = name
+        self.functions = functions
+
+    def __call__(self, *args: Any) -> Any:
+        for argument in args:
+            locate = getattr(argument, "__dlpack_device__", None)
+            if locate is None:
+                continue
+            kind = int(locate()[0])
+            function = self.functions.get(kind)
+            if function is None:
+                raise UserError(
+                    Diagnostic(
+                        "GM0909",
+                        f"{self.name} has no code for arrays of DLPack device type {kind}; "
+                        f"it has for {', '.join(map(str, sorted(self.functions)))}",
+                        hint="put the arrays on a device that the pack is built for",
+                    )
+                )
+            return function(*args)
+        # No array at all: any code gives the same result, and the CPU (type 1) has the least way to go.
+        return self.functions.get(1, next(iter(self.functions.values())))(*args)
+
+    def __repr__(self) -> str:
+        return f"<function {self.name} for DLPack device types {sorted(self.functions)}>"

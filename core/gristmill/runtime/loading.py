@@ -1,0 +1,127 @@
+"""Loading packs: finding the file, choosing what runs here, loading it onto devices.
+
+A pack holds machine code, which runs with the rights of the process that calls it: load packs only from where you would
+install a package from. What is checked (structure, hashes, kinds of code, the machine, imports) keeps damaged and wrong
+files out before any code is loaded, not malice.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from gristmill.errors import Diagnostic, UserError, close_match
+from gristmill.pack import Member, PackReader, open_pack
+from gristmill.plugin.protocols import Device, LoadedCode
+from gristmill.runtime.devices import Runtimes, this_process
+from gristmill.runtime.externs import given_address
+from gristmill.runtime.loaded_pack import LoadedPack, Placed
+from gristmill.runtime.variants import choose, kernel_records, nothing_fits
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+KERNEL_FOLDER = "_kernels"
+"""The folder of a package that holds its packs."""
+_SUFFIX = ".kpack"
+_PACKAGE_FORM = re.compile(r"(?P<package>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<module>[A-Za-z_][\w-]*)")
+
+
+def load(
+    source: str | os.PathLike[str] | bytes | bytearray | memoryview,
+    *,
+    device: str | Device | None = None,
+    runtimes: Runtimes | None = None,
+    externs: Mapping[str, Any] | None = None,
+) -> LoadedPack:
+    """Load a pack: a path, the bytes of a pack, or ``"package:module"`` for a pack that an installed package holds.
+
+    ``device`` loads it on that device alone; otherwise for every runtime here that takes some of its code, on its first
+    device. ``externs`` gives C functions that kernels call: symbol to address, or to a ctypes function.
+
+    Raises UserError: GM08xx for a damaged pack, GM0903 for a package or a module that is not there, GM0910 for an
+    extern that is no function; MissingError: GM0901 if nothing of the pack runs here (with every variant and the
+    reason), GM0905 for a device that is not here, GM0911 for a library that a kernel needs.
+    """
+    runtimes = runtimes or this_process()
+    chosen: Device | None = runtimes.device(device) if isinstance(device, str) else device
+    reader = _open(source)
+    addresses = {symbol: given_address(symbol, given) for symbol, given in (externs or {}).items()}
+    runtime_name = chosen.name.partition(":")[0] if chosen is not None else ""
+    variants = choose(reader.manifest, runtimes, runtime_name)
+    if not variants.usable:
+        problems = [problem.message for problem in runtimes.registry.problems("runtimes")]
+        raise nothing_fits(reader.name, reader.manifest, variants, problems)
+    placed = []
+    for runtime, members in variants.usable:
+        onto = chosen if chosen is not None else runtimes.open(runtime, _first_index(runtime))
+        placed.append(_place(reader, onto, members, addresses))
+    return LoadedPack(reader, placed, variants.refused)
+
+
+def _first_index(runtime: Any) -> int:
+    found = runtime.probe().devices
+    return int(found[0].index) if found else 0
+
+
+def _place(reader: PackReader, device: Device, members: tuple[Member, ...], externs: Mapping[str, int]) -> Placed:
+    """Load onto a device, for each function of the pack, the best code that has it."""
+    entries: dict[str, tuple[LoadedCode, str]] = {}
+    for member in members:
+        records = kernel_records(member)
+        wanted = [record for record in records if record.name not in entries]
+        if not wanted:
+            continue
+        code = device.load(reader.blob(member), member.entry_points, records, externs)
+        for record in wanted:
+            entries[record.name] = (code, record.entry)
+    return Placed(device.name, device.device_type, entries)
+
+
+# Where the pack is ----------------------------------------------------------------------------------------------------
+
+
+def _open(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> PackReader:
+    if isinstance(source, str) and not os.path.exists(source):
+        match = _PACKAGE_FORM.fullmatch(source)
+        if match is not None:
+            return _open_in_package(match["package"], match["module"])
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        # A copy: the caller may change its buffer, and the hashes are checked but once.
+        return open_pack(bytes(source))
+    return open_pack(source)
+
+
+def _open_in_package(package: str, module: str) -> PackReader:
+    from importlib.resources import files
+
+    try:
+        folder = files(package)
+    except (ImportError, TypeError) as error:
+        raise UserError(
+            Diagnostic(
+                "GM0903",
+                f"the package {package!r} cannot be imported: {error}",
+                hint="`package:module` names a pack of an installed package; for a file give its path",
+            )
+        ) from None
+    pack = folder / KERNEL_FOLDER / f"{module}{_SUFFIX}"
+    if not pack.is_file():
+        raise _no_such_pack(folder, package, module)
+    name = f"{package}:{module}"
+    if isinstance(pack, os.PathLike):
+        return open_pack(pack, name)
+    return open_pack(pack.read_bytes(), name)
+
+
+def _no_such_pack(folder: Traversable, package: str, module: str) -> UserError:
+    kernels = folder / KERNEL_FOLDER
+    known = []
+    if kernels.is_dir():
+        known = sorted(each.name.removesuffix(_SUFFIX) for each in kernels.iterdir() if each.name.endswith(_SUFFIX))
+    close = close_match(module, known)
+    listed = f"it has {', '.join(known)}" if known else f"it has no folder {KERNEL_FOLDER} with packs"
+    hint = f"did you mean `{package}:{close}`? ({listed})" if close else listed
+    return UserError(Diagnostic("GM0903", f"the package {package!r} has no pack {module!r}", hint=hint))
