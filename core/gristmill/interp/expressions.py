@@ -20,7 +20,7 @@ from gristmill.interp.buffers import BufferAccess, tuple_text
 from gristmill.interp.source import INDENTATION_AT_MOST, Line
 from gristmill.interp.values import Value, floating, integer, value
 from gristmill.ir import expr as e
-from gristmill.ir.dtype import DType
+from gristmill.ir.dtype import BOOL, DType
 from gristmill.ir.functor import Functor
 from gristmill.ir.memory import Buffer
 from gristmill.ir.node import Node
@@ -142,19 +142,20 @@ class ExpressionWriter(BufferAccess, Functor[Any], over=()):
     def visit_UnaryExpr(self, node: e.UnaryExpr) -> Visit:
         a = yield node.a
         kind = type(node)
-        return self.on_lanes((kind,), [a], node.dtype, lambda to, args: to.unary(kind, args[0]))
+        return self.on_lanes((kind,), [a], a.dtype, lambda to, args: to.unary(kind, args[0]))
 
     def visit_BinaryExpr(self, node: e.BinaryExpr) -> Visit:
         a = yield node.a
         b = yield node.b
         kind = type(node)
-        return self.on_lanes((kind,), [a, b], node.dtype, lambda to, args: to.binary(kind, args[0], args[1]))
+        return self.on_lanes((kind,), [a, b], a.dtype, lambda to, args: to.binary(kind, args[0], args[1]))
 
     def visit_CompareExpr(self, node: e.CompareExpr) -> Visit:
         a = yield node.a
         b = yield node.b
         kind = type(node)
-        return self.on_lanes((kind,), [a, b], node.dtype, lambda to, args: to.binary(kind, args[0], args[1]))
+        dtype = BOOL.with_lanes(a.dtype.lanes)
+        return self.on_lanes((kind,), [a, b], dtype, lambda to, args: to.binary(kind, args[0], args[1]))
 
     def visit_Select(self, node: e.Select) -> Visit:
         condition = yield node.condition
@@ -163,7 +164,7 @@ class ExpressionWriter(BufferAccess, Functor[Any], over=()):
         if condition.dtype.lanes == 1:
             return self.select(condition, a, b)
         return self.on_lanes(
-            (e.Select,), [condition, a, b], node.dtype, lambda to, args: to.select(args[0], args[1], args[2])
+            (e.Select,), [condition, a, b], a.dtype, lambda to, args: to.select(args[0], args[1], args[2])
         )
 
     def visit_Cast(self, node: e.Cast) -> Visit:
@@ -185,10 +186,10 @@ class ExpressionWriter(BufferAccess, Functor[Any], over=()):
 
     def _short_circuit(self, node: e.And | e.Or, head: str) -> Visit:
         a = yield node.a
-        if node.dtype.lanes > 1:
+        if a.dtype.lanes > 1:
             b = yield node.b
             kind = type(node)
-            return self.on_lanes((kind,), [a, b], node.dtype, lambda to, args: to.binary(kind, args[0], args[1]))
+            return self.on_lanes((kind,), [a, b], a.dtype, lambda to, args: to.binary(kind, args[0], args[1]))
         lines, b = yield from self._operand(node.b)
         if not lines:
             return self.binary(type(node), a, b)
@@ -197,7 +198,7 @@ class ExpressionWriter(BufferAccess, Functor[Any], over=()):
         with self.writer.block(head.format(name)):
             self.writer.lines.extend(lines)
             self.writer.emit(f"{name} = {b.text}")
-        return value(name, node.dtype)
+        return value(name, a.dtype)
 
     def visit_IfThenElse(self, node: e.IfThenElse) -> Visit:
         condition = yield node.condition
@@ -210,7 +211,7 @@ class ExpressionWriter(BufferAccess, Functor[Any], over=()):
             with self.writer.block(head):
                 self.writer.lines.extend(lines)
                 self.writer.emit(f"{name} = {found.text}")
-        return Value(name, node.dtype, 0, min(a.low, b.low), max(a.high, b.high))
+        return Value(name, a.dtype, 0, min(a.low, b.low), max(a.high, b.high))
 
     def _operand(self, node: e.Expr) -> Generator[Any, Any, tuple[list[Line], Value]]:
         """An operand that is evaluated only sometimes: its statements, one level in, and its value."""
@@ -234,26 +235,26 @@ class ExpressionWriter(BufferAccess, Functor[Any], over=()):
         dtype = base.dtype
         base, stride = self.named(base), self.named(stride)
         text = f"[wrap_{dtype}({base.text} + lane * {stride.text}) for lane in range({node.lanes})]"
-        return self.named(value(text, node.dtype, 1))
+        return self.named(value(text, dtype.with_lanes(node.lanes), 1))
 
     def visit_Broadcast(self, node: e.Broadcast) -> Visit:
         found = yield node.value
-        if found.dtype.lanes > 1:  # a vector repeated as a whole
-            return self.named(value(f"({found.text} * {node.lanes})", node.dtype, 1))
-        return self.named(value(f"[{found.text}] * {node.lanes}", node.dtype, 1))
+        return self.named(value(f"[{found.text}] * {node.lanes}", found.dtype.with_lanes(node.lanes), 1))
 
     def visit_Shuffle(self, node: e.Shuffle) -> Visit:
         lanes: list[str] = []
+        element = BOOL
         for vector in node.vectors:
             found = self.named((yield vector))
+            element = found.dtype.element
             if found.dtype.lanes == 1:
                 lanes.append(found.text)
             else:
                 lanes.extend(f"{found.text}[{lane}]" for lane in range(found.dtype.lanes))
         texts = [lanes[index] for index in node.indices]
         if len(texts) == 1:
-            return value(texts[0], node.dtype, 1)
-        return self.named(value(f"[{', '.join(texts)}]", node.dtype, 1))
+            return value(texts[0], element, 1)
+        return self.named(value(f"[{', '.join(texts)}]", element.with_lanes(len(texts)), 1))
 
     # Memory -----------------------------------------------------------------------------------------------------------
 

@@ -160,7 +160,7 @@ def _fma_float64(a: float, b: float, c: float) -> float:
         # The quotient of two Python integers is correctly rounded, denormals too.
         return exact.numerator / exact.denominator
     except OverflowError:
-        return math.copysign(math.inf, exact.numerator)
+        return math.inf if exact > 0 else -math.inf
 
 
 def fma(a: float, b: float, c: float, dtype: DType) -> float:

@@ -61,6 +61,7 @@ def launch(
     blocks = shape.extents[0] * shape.extents[1] * shape.extents[2]
     threads = shape.extents[3] * shape.extents[4] * shape.extents[5]
     execution.count(blocks * threads, site)
+    execution.call_site = site
     instance = execution.fork(shape)
     for number in execution.in_any_order(range(blocks)):
         block = RunningBlock(shape, dynamic_shared, number)
