@@ -9,6 +9,7 @@ Opening a library runs its constructors. That is no more than calling a kernel o
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
 import os
 from typing import Any
@@ -18,12 +19,11 @@ from gristmill.errors import Diagnostic, MissingError, UserError
 
 def given_address(symbol: str, given: Any) -> int:
     """The address of a C function, given as a number or a ctypes function. Raises UserError (GM0910)."""
-    if isinstance(given, int) and not isinstance(given, bool) and 0 < given < 1 << 64:
-        return given
-    try:
+    found: int | None = None
+    if isinstance(given, (_ctypes.CFuncPtr, ctypes.c_void_p)):
         found = ctypes.cast(given, ctypes.c_void_p).value
-    except (ctypes.ArgumentError, TypeError):
-        found = None
+    elif isinstance(given, int) and not isinstance(given, bool) and 0 < given < 1 << 64:
+        found = given
     if not found:
         raise UserError(
             Diagnostic(

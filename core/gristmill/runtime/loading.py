@@ -39,7 +39,8 @@ def load(
     """Load a pack: a path, the bytes of a pack, or ``"package:module"`` for a pack that an installed package holds.
 
     ``device`` loads it on that device alone; otherwise for every runtime here that takes some of its code, on its first
-    device. ``externs`` gives C functions that kernels call: symbol to address, or to a ctypes function.
+    device. ``externs`` gives C functions that kernels call: symbol to address, or to a ctypes function,
+    which must live as long as the pack's functions.
 
     Raises UserError: GM08xx for a damaged pack, GM0903 for a package or a module that is not there, GM0910 for an
     extern that is no function; MissingError: GM0901 if nothing of the pack runs here (with every variant and the
