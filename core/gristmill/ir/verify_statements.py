@@ -154,7 +154,8 @@ class StatementVerifier(ExpressionVerifier):
 
     def allocate(self, node: s.Allocate) -> None:
         self.define_buffer(node.buffer, defines_data=True)
-        self.check_allocation(node.buffer)
+        if isinstance(node.buffer, Buffer):
+            self.check_allocation(node.buffer)
 
     def check_allocation(self, buffer: Buffer) -> None:
         is_shared = buffer.scope in (Scope.SHARED, Scope.WARP)
@@ -306,8 +307,13 @@ class StatementVerifier(ExpressionVerifier):
         return minimum
 
     def region(self, region: Region) -> None:
-        types = tuple(self.range(found) for found in region.ranges)
-        self.access(region, region.buffer, types, vector=False)
+        types = []
+        for found in region.ranges:
+            types.append(self.expression(found.minimum))
+            extent = self.index(found.extent, "the extent of a range")
+            if types[-1].is_integer and types[-1] != extent and extent.is_integer:
+                self.report("GM0410", f"the range {shown(found)} is {types[-1]} and {extent}", found)
+        self.access(region, region.buffer, tuple(types), vector=False)
 
     def match(self, match: s.MatchBuffer) -> None:
         self.region(match.region)
