@@ -19,7 +19,8 @@ from gristmill.ir.functor import STATEMENTS, Functor, walk
 from gristmill.ir.memory import Buffer, Range, Region, Scope
 from gristmill.ir.module import CallingConvention, Function, Module
 from gristmill.ir.node import Node
-from gristmill.ir.verify_expressions import ExpressionVerifier, Use, shown
+from gristmill.ir.verify_expressions import ExpressionVerifier
+from gristmill.ir.verify_walk import Use, shown
 
 
 @dataclass(frozen=True, slots=True)
