@@ -18,7 +18,9 @@ def codes(folder, pattern):
 def test_every_code_has_a_test():
     used = codes(SOURCES, "*.py")
     assert len(used) >= 75
-    tested = {code for path in TESTS.glob("test_*.py") if path != Path(__file__) for code in CODE.findall(path.read_text())}
+    tested = {
+        code for path in TESTS.glob("test_*.py") if path != Path(__file__) for code in CODE.findall(path.read_text())
+    }
     assert used - tested == set()
     assert tested - used == set()
 

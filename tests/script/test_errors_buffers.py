@@ -245,7 +245,10 @@ def test_macro_that_calls_itself():
 
 
 def test_close_extern_symbol():
-    text = PLAIN + """    x[0] = T.call_extern("float32", "cbrt", x[1])
+    text = (
+        PLAIN
+        + """    x[0] = T.call_extern("float32", "cbrt", x[1])
                                     ^^^^^^ GM0302 did you mean `cbrtf`
 """
+    )
     check_marked(text, lambda text: parse_source(text, "kernel.py", externs={"cbrtf": "libm.so.6"}))

@@ -382,12 +382,18 @@ def test_deep_statements():
 def test_the_bounds_of_nesting_are_usable():
     """Expressions and statements just below the limit are read, from any depth of the caller's stack."""
     terms = "+".join(["x[0]"] * 250)
-    chain = "    if x[0] > 0:\n        pass\n" + "    elif x[0] > 1:\n        pass\n" * 249 + f"    elif x[0] > {terms}:\n        pass\n"
+    chain = (
+        "    if x[0] > 0:\n        pass\n"
+        + "    elif x[0] > 1:\n        pass\n" * 249
+        + f"    elif x[0] > {terms}:\n        pass\n"
+    )
 
     def at_depth(depth):
         if depth:
             return at_depth(depth - 1)
-        return parse_source(f"{T}\n@T.prim_func\ndef f(x: T.Buffer((8,), 'float32')):\n    x[0] = {terms}\n{chain}", "k.py")
+        return parse_source(
+            f"{T}\n@T.prim_func\ndef f(x: T.Buffer((8,), 'float32')):\n    x[0] = {terms}\n{chain}", "k.py"
+        )
 
     at_depth(500)
 
@@ -430,7 +436,9 @@ def test_params():
 
 def test_imports(tmp_path):
     (tmp_path / "pkg").mkdir()
-    (tmp_path / "pkg" / "k.py").write_text(T + "from .other import N\nfrom .absent import M\nfrom .other import NN\n" + KERNEL)
+    (tmp_path / "pkg" / "k.py").write_text(
+        T + "from .other import N\nfrom .absent import M\nfrom .other import NN\n" + KERNEL
+    )
     (tmp_path / "pkg" / "other.py").write_text("N = 3\n")
     with pytest.raises(UserError) as caught:
         parse_file(tmp_path / "pkg" / "k.py", root=tmp_path)
@@ -459,7 +467,9 @@ def test_imports_out_of_the_project(tmp_path):
 
 
 def test_mistakes_in_an_imported_file_name_that_file(tmp_path):
-    (tmp_path / "k.py").write_text(T + "from .other import g\n\n@T.prim_func\ndef f(x: T.Buffer((8,), 'float32')):\n    x[0] = g(x[1])\n")
+    (tmp_path / "k.py").write_text(
+        T + "from .other import g\n\n@T.prim_func\ndef f(x: T.Buffer((8,), 'float32')):\n    x[0] = g(x[1])\n"
+    )
     (tmp_path / "other.py").write_text(T + "def g(x: T.float32) -> T.float32:\n    return y\n")
     with pytest.raises(UserError) as caught:
         parse_file(tmp_path / "k.py", root=tmp_path)

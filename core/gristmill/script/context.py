@@ -153,8 +153,7 @@ class Context:
 
     def visible_variables(self) -> set[Var]:
         """Every variable that code written here may mention."""
-        found = {value for scope in self.scopes for value in scope.values() if isinstance(value, Var)}
-        return found | set(self.loops)
+        return {value for scope in self.scopes for value in scope.values() if isinstance(value, Var)}
 
     @property
     def is_conditional(self) -> bool:

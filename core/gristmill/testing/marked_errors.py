@@ -16,7 +16,9 @@ from dataclasses import dataclass
 
 from gristmill.errors import Diagnostic, UserError
 
-_MARK = re.compile(r"(?P<indent> *)(?P<carets>\^+) (?P<code>GM\d{4})(?: (?P<line>\d+):(?P<column>\d+)-)?(?: (?P<hint>.*))?")
+_MARK = re.compile(
+    r"(?P<indent> *)(?P<carets>\^+) (?P<code>GM\d{4})(?: (?P<line>\d+):(?P<column>\d+)-)?(?: (?P<hint>.*))?"
+)
 
 
 @dataclass(frozen=True, slots=True)
