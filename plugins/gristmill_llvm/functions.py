@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from gristmill.ir.dtype import INT32
 from gristmill.ir.expr import Var
+from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer, Scope
 from gristmill.ir.module import CallingConvention, Function
+from gristmill.ir.stmt import For, Store, While
 from gristmill_llvm.context import FunctionContext, Generation, Signature
 from gristmill_llvm.expressions import Expressions
 from gristmill_llvm.profile import Profile
@@ -70,5 +72,15 @@ def define_function(generation: Generation, function: Function, inline: bool) ->
     finish_failure(context)
     linkage = "dso_local" if function.facts.symbol is not None else "internal"
     attributes = " alwaysinline" if inline else ""
+    if _is_checks_and_a_call(function):
+        # Building a small kernel takes nearly twice as long with these optimised, and calls gain nothing.
+        attributes = " noinline optnone"
     head = f"define {linkage} {signature.result} {signature.name}({', '.join(parameters)}){attributes} #0"
     generation.writer.functions.append(writer.text(head))
+
+
+def _is_checks_and_a_call(function: Function) -> bool:
+    """Whether this is what lowering makes for a public function: it checks arguments and calls the plain function."""
+    if function.facts.convention is not CallingConvention.PACKED_HOST:
+        return False
+    return not any(isinstance(node, (For, While, Store)) for node in walk(function.body))

@@ -1,11 +1,19 @@
-"""Loops in the form that LLVM's loop passes know best: one count from zero, tested at the end, guarded before."""
+"""Loops in the form that LLVM's loop passes know best: one count from zero, tested at the end, guarded before.
+
+Of the author's hints, ``vectorize=True`` alone asks for nothing: LLVM makes vectors of every loop where it finds that
+they pay. Saying so to LLVM would also permit it to reorder float sums, and would print warnings where it cannot.
+"""
 
 from __future__ import annotations
 
 from gristmill.ir.build import constant_value
-from gristmill.ir.stmt import For, LoopHints, LoopKind, While
+from gristmill.ir.stmt import For, LoopKind, While
 from gristmill_llvm.context import FunctionContext, Loop
+from gristmill_llvm.strides import has_jumping_loads, is_innermost, may_accumulate_floats
 from gristmill_llvm.types import integer, register_type
+
+FULLY_UNROLLED_TRIPS = 64
+"""Loops of fewer iterations, if their number is constant, are left to LLVM, which may unroll them wholly."""
 
 
 def counted_loop(context: FunctionContext, node: For) -> None:
@@ -39,7 +47,7 @@ def counted_loop(context: FunctionContext, node: For) -> None:
     flags = "nuw nsw" if dtype.is_signed else "nuw"
     writer.effect(f"{after} = add {flags} {text} {count}, {one}")
     more = writer.value(f"icmp {less} {text} {after}, {extent}")
-    writer.branch_if(more, body, leave, metadata=_metadata(context, node.hints, node.kind, known))
+    writer.branch_if(more, body, leave, metadata=_metadata(context, node, known))
     writer.block(leave)
 
 
@@ -69,21 +77,38 @@ def while_loop(context: FunctionContext, node: While) -> None:
     writer.block(leave)
 
 
-def _metadata(context: FunctionContext, hints: LoopHints, kind: LoopKind, trips: int | float | None) -> str:
-    """The author's hints as LLVM's loop metadata."""
-    wishes = []
-    if kind is LoopKind.UNROLLED and not hints.unroll:
-        wishes.append('!{!"llvm.loop.unroll.full"}' if trips is not None else '!{!"llvm.loop.unroll.enable"}')
-    if hints.unroll == 1:
-        wishes.append('!{!"llvm.loop.unroll.disable"}')
-    elif hints.unroll > 1:
-        wishes.append(f'!{{!"llvm.loop.unroll.count", i32 {hints.unroll}}}')
-    if hints.vector_width:
-        wishes.append(f'!{{!"llvm.loop.vectorize.width", i32 {hints.vector_width}}}')
-    if hints.vectorize is not None or hints.vector_width > 1:
-        wishes.append(f'!{{!"llvm.loop.vectorize.enable", i1 {"false" if hints.vectorize is False else "true"}}}')
+def _metadata(context: FunctionContext, node: For, trips: int | float | None) -> str:
+    """The author's hints, and one of our own, as LLVM's loop metadata."""
+    wishes = [*_unroll_wishes(node, trips), *_vector_wishes(context, node)]
     if not wishes:
         return ""
     module = context.module
     nodes = ", ".join(["{self}", *(module.metadata(wish) for wish in wishes)])
     return f", !llvm.loop {module.metadata(f'!{{{nodes}}}', distinct=True)}"
+
+
+def _unroll_wishes(node: For, trips: int | float | None) -> list[str]:
+    wished = node.hints.unroll
+    if wished == 1:
+        return ['!{!"llvm.loop.unroll.disable"}']
+    if wished > 1:
+        return [f'!{{!"llvm.loop.unroll.count", i32 {wished}}}']
+    if node.kind is LoopKind.UNROLLED:
+        return ['!{!"llvm.loop.unroll.full"}' if trips is not None else '!{!"llvm.loop.unroll.enable"}']
+    if (trips is None or trips >= FULLY_UNROLLED_TRIPS) and is_innermost(node.body) and has_jumping_loads(node):
+        # The processor foresees a walk down a column by the address of the load instruction. Eight copies of it, LLVM's
+        # choice, are eight walks of long steps, which it does not foresee.
+        return ['!{!"llvm.loop.unroll.count", i32 2}']
+    return []
+
+
+def _vector_wishes(context: FunctionContext, node: For) -> list[str]:
+    """Hints for vectors. To LLVM they also permit another order of float additions, so sums must stay without them."""
+    hints = node.hints
+    if hints.vectorize is False:
+        return ['!{!"llvm.loop.vectorize.width", i32 1}', '!{!"llvm.loop.interleave.count", i32 1}']
+    if not context.function.facts.fast_math and may_accumulate_floats(node):
+        return []
+    if hints.vector_width:
+        return [f'!{{!"llvm.loop.vectorize.width", i32 {hints.vector_width}}}']
+    return []

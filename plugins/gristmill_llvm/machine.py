@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from gristmill_llvm.profile import Profile
+from gristmill_llvm.remarks import without_remarks
+
+LOOP_HINTS = '!{!"llvm.loop.'
+"""What a module's text has only if a loop has hints."""
 
 
 @cache
@@ -62,7 +67,8 @@ def compile_text(text: str, profile: Profile, optimization: int, assembly: bool)
     tuning = llvm.create_pipeline_tuning_options(speed_level=optimization)
     tuning.loop_vectorization = tuning.slp_vectorization = optimization >= 2
     passes = llvm.create_pass_builder(machine, tuning)
-    passes.getModulePassManager().run(parsed, passes)
+    with without_remarks() if LOOP_HINTS in text else nullcontext():
+        passes.getModulePassManager().run(parsed, passes)
     if not assembly:
         return Compiled(machine.emit_object(parsed))
     # Emission changes the module, so each form gets a copy of its own.
