@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from gristmill.errors import close_match
 from gristmill.ir.build import const
 from gristmill.ir.expr import And, Expr, Var
+from gristmill.ir.functor import substitute
 from gristmill.ir.memory import Range, Region
 from gristmill.ir.stmt import AxisKind, BlockAxis
 from gristmill.script.calls.arguments import bind
@@ -48,7 +49,7 @@ def _axis(kind: AxisKind) -> Callable[[Context, ast.Call], Value]:
         args = bind(ctx, call, ("domain", "value"), ("dtype",))
         block = _parts(ctx, call)
         domain = args["domain"]
-        value = index(ctx, args["value"])
+        value = _in_loops(block, index(ctx, args["value"]))
         if isinstance(domain, ast.Tuple) and len(domain.elts) == 2:
             start, stop = index(ctx, domain.elts[0]), index(ctx, domain.elts[1])
             start, stop = _like(start, value), _like(stop, value)
@@ -61,6 +62,11 @@ def _axis(kind: AxisKind) -> Callable[[Context, ast.Call], Value]:
         return _new_axis(ctx, call, block, kind, ranged, value, ctx.target)
 
     return handler
+
+
+def _in_loops(block: BlockParts, value: Expr) -> Expr:
+    """A value in terms of the loops outside of a block, where its author used axes of the block."""
+    return substitute(value, {axis.var: axis.value for axis in block.axes}) if block.axes else value
 
 
 def _like(bound: Expr, value: Expr) -> Expr:
@@ -140,7 +146,7 @@ def _where(ctx: Context, call: ast.Call) -> Value:
     """``T.where(condition)``: when false the block does nothing."""
     node = bind(ctx, call, ("predicate",))["predicate"]
     block = _parts(ctx, call)
-    found = as_bool(ctx, node, condition(ctx, node))
+    found = _in_loops(block, as_bool(ctx, node, condition(ctx, node)))
     block.predicate = found if block.predicate is None else And(block.predicate, found, ctx.span(call))
     return None
 
