@@ -116,11 +116,13 @@ class RuntimeReports:
         """A read of an element of which no or not every byte was written."""
         where = self.sites[site]
         element = f"{where.what}{listed(indices)}" if indices else where.what
+        in_block = strand is not None and strand.block is not None
+        among_threads = "; if another thread does that, put a barrier between" if in_block else ""
         raise report(
             "GM0502",
             f"`{element}` is read, and nothing was written to it before",
             where,
-            hint=f"store a value to `{where.what}` first",
+            hint=f"store a value to `{where.what}` first{among_threads}",
             notes=self.who(strand),
         )
 
