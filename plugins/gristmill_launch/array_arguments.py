@@ -70,14 +70,8 @@ def read_array(say: Messages, args: Var, array: ArrayArgument, kind: Var, device
     arrays = (TypeIndex.TENSOR, TypeIndex.DLTENSOR)
     wanted = f"an array of {param.dtype} with {_dimensions(param.rank)}"
     rank, dtype, device = (Var(f"{param.name}_{what}", INT32) for what in ("rank", "dtype", "device"))
-    has_rank = say.check(
-        equal(rank, param.rank),
-        "ValueError",
-        argument,
-        " has ",
-        rank,
-        f" dimensions, but {param.rank} {'is' if param.rank == 1 else 'are'} expected",
-    )
+    rank_text = f", but rank {param.rank} is expected"
+    has_rank = say.check(equal(rank, param.rank), "ValueError", argument, " has rank ", rank, rank_text)
     return [
         say.wrong_kind(is_one_of(kind, arrays), kind, argument, wanted, *arrays),
         Bind(array.tensor, call("packed_tensor", args, const(array.number, INT32), dtype=HANDLE)),
