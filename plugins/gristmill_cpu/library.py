@@ -39,7 +39,7 @@ class Library:
         self.name = name
         self._library, descriptor = _open(data, name)
         # Not at exit: other objects may then still call into the library.
-        weakref.finalize(self, _close, self._library._handle, descriptor).atexit = False
+        weakref.finalize(self, _close, self._library._handle, descriptor, _identity(descriptor)).atexit = False
 
     def address(self, symbol: str) -> int:
         """The address of an exported symbol. Raises UserError (GM0913) if there is none."""
@@ -52,11 +52,20 @@ class Library:
         return found
 
 
-def _close(handle: int, descriptor: int) -> None:
-    """Unload first, then let the name go."""
+def _close(handle: int, descriptor: int, identity: tuple[int, int]) -> None:
+    """Unload first, then let the name go; unless the number is somebody else's by now."""
     _ctypes.dlclose(handle)
-    if descriptor >= 0:
+    if descriptor >= 0 and _identity(descriptor) == identity:
         os.close(descriptor)
+
+
+def _identity(descriptor: int) -> tuple[int, int]:
+    """Which file a descriptor stands for; (0, 0) for none."""
+    try:
+        found = os.fstat(descriptor)
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino
 
 
 def _open(data: bytes | memoryview, name: str) -> tuple[ctypes.CDLL, int]:
