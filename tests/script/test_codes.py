@@ -3,7 +3,12 @@
 import re
 from pathlib import Path
 
+import pytest
+
 import gristmill
+from gristmill.errors import UserError
+from gristmill.ir.verify import check
+from gristmill.script import parse_source
 
 SOURCES = Path(gristmill.__file__).parent / "script"
 PAGES = Path(gristmill.__file__).parent / "explain"
@@ -35,3 +40,19 @@ def test_every_code_has_a_page():
         assert "## Wrong" in rest
         assert "## Right" in rest
         assert rest.index("## Wrong") < rest.index("## Right")
+
+
+def _examples():
+    for path in sorted(PAGES.glob("GM0[23]*.md")):
+        blocks = re.findall(r"```python\n(.*?)```", path.read_text("utf-8"), re.DOTALL)
+        if blocks:
+            yield pytest.param(path.stem, *blocks, id=path.stem)
+
+
+@pytest.mark.parametrize(("code", "wrong", "right"), list(_examples()))
+def test_the_examples_of_a_page(code, wrong, right):
+    """The wrong example has that mistake and no other; the right one has none."""
+    with pytest.raises(UserError) as caught:
+        parse_source(wrong, "kernel.py")
+    assert {one.code for one in caught.value.diagnostics} == {code}, str(caught.value)
+    check(parse_source(right, "kernel.py").module)

@@ -313,6 +313,8 @@ def _fit_local(ctx: Context, local: Local, buffer: Buffer, found: Expr | Number,
 
 
 def _changes_type(ctx: Context, local: Local, buffer: Buffer, what: str, at: ast.expr, dtype: str) -> Mistake:
+    # What it holds from here on is not known: uses of it are no further mistakes.
+    ctx.poisoned.add(local.name)
     first = local.first
     start = "..."
     if first is not None:

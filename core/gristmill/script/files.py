@@ -43,6 +43,8 @@ class File:
     definitions: dict[str, Definition] = field(default_factory=dict)
     classes: dict[str, dict[str, Definition]] = field(default_factory=dict)
     """The definitions inside each class, by class name."""
+    imports_everything: bool = False
+    """Whether an ``import *`` may define any name."""
 
     @property
     def name(self) -> str:

@@ -67,6 +67,9 @@ def _undefined(ctx: Context, node: ast.Name) -> Mistake:
             hint=f"assign what you need of `{name}` to a name of its own inside the loop",
             notes=(Note("the loop is here", ctx.hidden[name]),),
         )
+    if ctx.file.imports_everything:
+        # Reported where it stands; the name may come from there.
+        raise Reported
     if hasattr(builtins, name):
         return ctx.mistake(
             "GM0253",
@@ -106,9 +109,9 @@ def _not_assigned(ctx: Context, node: ast.Name) -> Mistake:
 
 def read_local(ctx: Context, node: ast.Name, local: Local) -> Expr:
     """A load of a local scalar; a mistake where nothing was assigned to it yet."""
+    if local.name in ctx.poisoned:
+        raise Reported
     if local.buffer is None:
-        if local.name in ctx.poisoned:
-            raise Reported
         raise ctx.mistake(
             "GM0246",
             node,

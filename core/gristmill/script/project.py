@@ -84,6 +84,7 @@ class Project:
                 "in the [[module]] of kernels.toml",
             )
         if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
+            ctx.file.imports_everything = True
             raise ctx.mistake(
                 "GM0213",
                 node,
