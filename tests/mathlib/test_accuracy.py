@@ -145,6 +145,55 @@ def test_roots_in_float64():
             assert same(results[~finite], exact[~finite]).all()
 
 
+LONG = np.longdouble
+
+
+@pytest.mark.skipif(np.finfo(LONG).nmant < 60, reason="NumPy's longdouble is no wider than float64 here")
+@pytest.mark.parametrize("name", ["exp", "exp2", "sigmoid", "tanh", "log", "log2"])
+def test_functions_in_float64_are_within_four_ulp(name: str):
+    seed = int(np.random.SeedSequence().entropy) % (1 << 32)
+    print(f"seed {seed}")
+    random = np.random.default_rng(seed)
+    anything = random.integers(0, (1 << 64) - 1, 100_000, dtype=np.uint64).view(np.float64)
+    usual = np.concatenate([random.normal(size=100_000) * scale for scale in (0.01, 1, 30, 400)])
+    near_one = 1 + random.normal(size=100_000) * 2.0 ** random.integers(-52, -1, 100_000)
+    edges = np.array([709.782, 709.783, -745.13, -745.14, -708.4, 1024.0, -1074.0, -1075.0, 5e-324, 2.3e-308, 0.625])
+    values = np.concatenate([SPECIAL.astype(np.float64), edges, usual, near_one, anything])
+    if name.startswith("log"):
+        values = np.concatenate([values, np.abs(values)])
+    wanted = EXACT[name](values.astype(LONG))
+    results = evaluate(function_for(name, FLOAT64), values)
+    nearest = wanted.astype(np.float64)
+    finite = np.isfinite(nearest) & np.isfinite(results)
+    distance = np.abs(results[finite].astype(LONG) - wanted[finite]) / np.spacing(np.abs(nearest[finite]))
+    worst = int(np.argmax(distance))
+    assert distance[worst] <= ULP_AT_MOST, f"{name}({values[finite][worst]!r})"
+    assert same(results[~finite], nearest[~finite]).all()
+    zero = finite & (nearest == 0) & (results == 0)
+    assert same(results[zero], nearest[zero]).all()
+
+
+@pytest.mark.skipif(np.finfo(LONG).nmant < 60, reason="NumPy's longdouble is no wider than float64 here")
+def test_pow_in_float64_is_within_four_ulp():
+    seed = int(np.random.SeedSequence().entropy) % (1 << 32)
+    print(f"seed {seed}")
+    random = np.random.default_rng(seed)
+    a, b = (grid.ravel() for grid in np.meshgrid(SPECIAL.astype(np.float64), SPECIAL.astype(np.float64)))
+    base = np.concatenate([np.exp(random.uniform(-700, 700, 50_000)), random.uniform(0.6, 1.6, 50_000)])
+    exponent = random.uniform(-740, 709, base.size) / np.log(base)
+    any_a, any_b = (random.integers(0, (1 << 64) - 1, 50_000, dtype=np.uint64).view(np.float64) for _ in range(2))
+    a, b = np.concatenate([a, base, any_a]), np.concatenate([b, exponent, any_b])
+    results = evaluate(function_for("pow", FLOAT64), a, b)
+    wanted = np.power(a.astype(LONG), b.astype(LONG))
+    nearest = wanted.astype(np.float64)
+    finite = np.isfinite(nearest) & np.isfinite(results)
+    distance = np.abs(results[finite].astype(LONG) - wanted[finite]) / np.spacing(np.abs(nearest[finite]))
+    worst = int(np.argmax(distance))
+    assert distance[worst] <= ULP_AT_MOST, f"pow({a[finite][worst]!r}, {b[finite][worst]!r})"
+    assert same(results[~finite], nearest[~finite]).all()
+    assert np.array_equal(np.signbit(results[finite]), np.signbit(nearest[finite]))
+
+
 def test_large_arguments_of_sine_are_reduced_exactly():
     # Values of sin and cos of float32 near 2**k, from mpmath with 400 bits.
     import mpmath

@@ -1,32 +1,75 @@
-"""pow: 2 to the power y log2(abs(x)), the logarithm and the product as unevaluated sums of two float32.
+"""pow: 2 to the power y log2(abs(x)), the logarithm and the product as unevaluated sums of two floats.
 
-One float32 does not do: y log2(x) may be 128, and its error is multiplied by as much. Sums and products of pairs are
-Dekker's (1971): a product is exact as a sum of two floats if its factors are cut into halves of 12 bits. With
+One float does not do: in float32 y log2(x) may be 128, and its error is multiplied by as much. Sums and products of pairs are
+Dekker's (1971): a product is exact as a sum of two floats if its factors are cut into halves. With
 s = (m - 1) / (m + 1), log2(m) = 2 / ln 2 (s + s**3 / 3 + s**5 t(s**2)), a polynomial t (coefficients:
 benchmarks/mathlib_coefficients.py).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from gristmill.ir.build import const, equal, greater, greater_equal, less, not_equal
-from gristmill.ir.dtype import FLOAT32, DType
+from gristmill.ir.dtype import FLOAT32, FLOAT64, DType
 from gristmill.ir.expr import BitAnd, Div, Expr, Max, Min, Not, Select, Var
 from gristmill.ir.module import Function
 from gristmill.mathlib.body import Body
 from gristmill.mathlib.exponential import LN_2, exp_of_reduced, scale
 from gristmill.mathlib.logarithm import split
 
-# atanh(s) = s + s**3 / 3 + s**5 t(s**2) on |s| <= 0.1717: within 2**-36.7 of it.
-_T_FLOAT32 = (0.20000076293945312, 0.14273540675640106, 0.11709986627101898)
-# 1 / 3 as a sum of two float32.
-_THIRD_HIGH = 0.3333333432674408
-_THIRD_LOW = -9.934107758624577e-09
-# 2 / ln 2 as a sum of two float32.
-_TWO_OVER_LN_2_HIGH = 2.885390043258667
-_TWO_OVER_LN_2_LOW = 3.851926067000022e-08
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """What depends on the float format."""
+
+    t: tuple[float, ...]
+    """atanh(s) = s + s**3 / 3 + s**5 t(s**2) on |s| <= 0.1717."""
+    third: tuple[float, float]
+    """1 / 3 as a sum of two floats."""
+    two_over_ln_2: tuple[float, float]
+    """2 / ln 2 as a sum of two floats."""
+    top_half: int
+    """The bits of a float that leave half of the significand: 12 of 24, 26 of 53."""
+    exponent_limit: float
+    """Beyond this power of two, and its reciprocal, results are infinite and zero."""
+    y_limit: float
+    """From here on every base but 1 gives 0 or infinity: the least log2 other than 0, times this, is beyond that."""
+
+
+_FORMATS = {
+    FLOAT32: _Format(
+        t=(0.20000076293945312, 0.14273540675640106, 0.11709986627101898),  # within 2**-36.7
+        third=(0.3333333432674408, -9.934107758624577e-09),
+        two_over_ln_2=(2.885390043258667, 3.851926067000022e-08),
+        top_half=0xFFFFF000,
+        exponent_limit=160.0,
+        y_limit=2.0**40,
+    ),
+    FLOAT64: _Format(
+        t=(  # within 2**-66.2
+            0.20000000000001136,
+            0.1428571428504547,
+            0.11111111260790048,
+            0.09090892106363758,
+            0.07693382422493562,
+            0.06628317036627118,
+            0.0659905448692811,
+        ),
+        third=(0.3333333333333333, 1.850371707708594e-17),
+        two_over_ln_2=(2.8853900817779268, 4.0710547481862066e-17),
+        top_half=0xFFFFFFFFF8000000,
+        exponent_limit=1200.0,
+        y_limit=2.0**80,
+    ),
+}
 
 Pair = tuple[Expr, Expr]
 """An unevaluated sum, the greater part first."""
+
+
+def _format(body: Body) -> _Format:
+    return _FORMATS[body.dtype.element]
 
 
 def _sum(body: Body, name: str, a: Expr, b: Expr) -> tuple[Var, Var]:
@@ -36,8 +79,8 @@ def _sum(body: Body, name: str, a: Expr, b: Expr) -> tuple[Var, Var]:
 
 
 def _halves(body: Body, name: str, a: Expr) -> tuple[Var, Var]:
-    """``a`` as a sum of two numbers of 12 bits."""
-    top = body.let(f"{name}_top", body.float_of(BitAnd(body.bits(a), const(0xFFFFF000, body.unsigned))))
+    """``a`` as a sum of two numbers with half of its bits."""
+    top = body.let(f"{name}_top", body.float_of(BitAnd(body.bits(a), const(_format(body).top_half, body.unsigned))))
     return top, body.let(f"{name}_bottom", a - top)
 
 
@@ -52,6 +95,7 @@ def _product(body: Body, name: str, a: Expr, b: Expr) -> tuple[Var, Var]:
 
 def _log2(body: Body, magnitude: Var) -> tuple[Var, Var]:
     """log2 of a positive finite number as a pair."""
+    form = _format(body)
     k, m = split(body, magnitude)
     f = body.let("f", m - 1.0)
     d = body.let("d", m + 1.0)
@@ -64,14 +108,14 @@ def _log2(body: Body, magnitude: Var) -> tuple[Var, Var]:
     square, square_error = _product(body, "square", s, s)
     cube, cube_error = _product(body, "cube", square, s)
     cube_low = body.let("cube_low", cube_error + square_error * s + square * s_low * 3.0)
-    third, third_error = _product(body, "third", cube, body.let("third_high", body.constant(_THIRD_HIGH)))
+    third, third_error = _product(body, "third", cube, body.let("third_high", body.constant(form.third[0])))
     u, u_rest = _sum(body, "sum", s, third)
-    small = third_error + cube * _THIRD_LOW + cube_low * _THIRD_HIGH
-    rest = body.let("rest", u_rest + (s_low + small + cube * square * body.polynomial(square, _T_FLOAT32)))
+    small = third_error + cube * form.third[1] + cube_low * form.third[0]
+    rest = body.let("rest", u_rest + (s_low + small + cube * square * body.polynomial(square, form.t)))
     u, u_low = _sum(body, "u", u, rest)
-    high = body.let("constant", body.constant(_TWO_OVER_LN_2_HIGH))
+    high = body.let("constant", body.constant(form.two_over_ln_2[0]))
     p, p_error = _product(body, "p", high, u)
-    p_low = body.let("p_low", p_error + (u * _TWO_OVER_LN_2_LOW + u_low * _TWO_OVER_LN_2_HIGH))
+    p_low = body.let("p_low", p_error + (u * form.two_over_ln_2[1] + u_low * form.two_over_ln_2[0]))
     # k is 0 or at least as large as p.
     total, total_low = _sum(body, "total", k, p)
     return _sum(body, "log2", total, body.let("log2_rest", total_low + p_low))
@@ -80,11 +124,11 @@ def _log2(body: Body, magnitude: Var) -> tuple[Var, Var]:
 def _magnitude(body: Body, magnitude: Var, y: Var) -> Expr:
     """abs(x) to the power y for finite positive abs(x)."""
     logarithm, logarithm_low = _log2(body, magnitude)
-    # From 2**40 on every base but 1 gives 0 or infinity, and so it does at 2**40.
-    bounded = body.let("bounded", Min(Max(y, body.constant(-(2.0**40))), body.constant(2.0**40)))
+    form = _format(body)
+    bounded = body.let("bounded", Min(Max(y, body.constant(-form.y_limit)), body.constant(form.y_limit)))
     t, t_error = _product(body, "t", logarithm, bounded)
     t_low = body.let("t_low", t_error + logarithm_low * bounded)
-    high = body.let("t_bounded", Min(Max(t, body.constant(-160.0)), body.constant(160.0)))
+    high = body.let("t_bounded", Min(Max(t, body.constant(-form.exponent_limit)), body.constant(form.exponent_limit)))
     low = body.let("t_rest", body.select(equal(high, t), t_low, 0.0))
     n, exponent = body.nearest("n", high)
     r = body.let("r", ((high - n) + low) * LN_2)
@@ -99,7 +143,7 @@ def _is_whole(body: Body, magnitude: Expr) -> Expr:
 
 def power(dtype: DType) -> Function | None:
     """With the special cases of IEEE 754-2019, 9.2.1."""
-    if dtype.element != FLOAT32:
+    if dtype.element not in _FORMATS:
         return None
     body = Body("pow", dtype, 2)
     x, y = body.params
