@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from gristmill.ir.expr import CallExtern, CallFunction, CallPacked
 from gristmill.ir.functor import walk
+from gristmill.ir.memory import Buffer
 from gristmill.ir.module import CallingConvention, Function, Module
 from gristmill.ir.stmt import Allocate, Assert, For, While
 from gristmill_llvm.allocation import constant_bytes, fits_stack
@@ -15,93 +17,106 @@ INLINE_NODES = 600
 call them become vectors only then."""
 
 
-def callees(module: Module) -> dict[str, tuple[str, ...]]:
-    """Names of the functions that each function calls, in order of first call."""
-    found: dict[str, tuple[str, ...]] = {}
-    for function in module.functions:
-        names = {node.function: None for node in walk(function.body) if isinstance(node, CallFunction)}
-        found[function.name] = tuple(names)
-    return found
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What one walk over a function finds."""
+
+    calls: tuple[str, ...]
+    """Names of the functions that it calls, one for each call."""
+    nodes: int
+    has_loop: bool
+    raises: bool
+    """Whether it can fail by itself, for want of memory not counted."""
+    buffers: tuple[Buffer, ...]
+    """The buffers that it allocates, in order."""
 
 
-def reachable(start: str, calls: Mapping[str, tuple[str, ...]]) -> set[str]:
+@dataclass(frozen=True, slots=True)
+class CallGraph:
+    """The functions of a module by name, what they do, and whom they call."""
+
+    functions: Mapping[str, Function]
+    summaries: Mapping[str, Summary]
+    recursive: frozenset[str]
+    """The functions that may call themselves."""
+
+    @classmethod
+    def of(cls, module: Module) -> CallGraph:
+        functions = {function.name: function for function in module.functions}
+        summaries = {name: summarize(function) for name, function in functions.items()}
+        recursive = frozenset(name for name in functions if name in _reachable(name, summaries))
+        return cls(functions, summaries, recursive)
+
+    def failing(self) -> frozenset[str]:
+        """The functions that may leave with an error: by themselves, or because a callee does."""
+        found = {name for name, summary in self.summaries.items() if summary.raises or self._may_lack_memory(name)}
+        grown = True
+        while grown:
+            more = {name for name, summary in self.summaries.items() if found.intersection(summary.calls)} - found
+            found |= more
+            grown = bool(more)
+        return frozenset(found)
+
+    def _may_lack_memory(self, name: str) -> bool:
+        """Whether some buffer does not go onto the stack, so that there may be no memory for it."""
+        used = 0
+        for buffer in self.summaries[name].buffers:
+            if not fits_stack(buffer, used, name in self.recursive):
+                return True
+            used += constant_bytes(buffer) or 0
+        return False
+
+    def always_inlined(self) -> frozenset[str]:
+        """Private functions that are small, have no loop and do not call themselves (see :data:`INLINE_NODES`)."""
+        sizes: dict[str, int] = {}
+        for start in self.functions:
+            # Callees first, with an explicit stack: a chain of calls may be long.
+            stack = [start]
+            while stack:
+                name = stack[-1]
+                summary = self.summaries[name]
+                too_large = summary.has_loop or name in self.recursive or summary.nodes > INLINE_NODES
+                waiting = [] if too_large else [called for called in summary.calls if called not in sizes]
+                if waiting:
+                    stack.extend(waiting)
+                    continue
+                stack.pop()
+                if too_large:
+                    sizes[name] = INLINE_NODES + 1
+                else:
+                    sizes[name] = summary.nodes + sum(sizes[called] for called in summary.calls)
+        return frozenset(name for name, size in sizes.items() if size <= INLINE_NODES and self._is_private(name))
+
+    def _is_private(self, name: str) -> bool:
+        facts = self.functions[name].facts
+        return facts.symbol is None and facts.convention is CallingConvention.PLAIN
+
+
+def summarize(function: Function) -> Summary:
+    """Walk over the function once."""
+    calls: list[str] = []
+    buffers: list[Buffer] = []
+    count, has_loop, raises = 0, False, False
+    for node in walk(function.body):
+        count += 1
+        if isinstance(node, CallFunction):
+            calls.append(node.function)
+        elif isinstance(node, Allocate):
+            buffers.append(node.buffer)
+        elif isinstance(node, (For, While)):
+            has_loop = True
+        elif isinstance(node, (Assert, CallPacked, CallExtern)):
+            raises = True
+    return Summary(tuple(calls), count, has_loop, raises, tuple(buffers))
+
+
+def _reachable(start: str, summaries: Mapping[str, Summary]) -> set[str]:
     """The functions that a function calls, directly or through others; itself only if it is recursive."""
     found: set[str] = set()
-    waiting = list(calls[start])
+    waiting = list(summaries[start].calls)
     while waiting:
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            waiting.extend(calls[name])
+            waiting.extend(summaries[name].calls)
     return found
-
-
-def recursive_functions(calls: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
-    """The functions that may call themselves."""
-    return frozenset(name for name in calls if name in reachable(name, calls))
-
-
-def failing_functions(
-    module: Module, calls: Mapping[str, tuple[str, ...]], recursive: frozenset[str]
-) -> frozenset[str]:
-    """The functions that may leave with an error: by themselves, or because a callee does."""
-    failing = {function.name for function in module.functions if _fails_itself(function, function.name in recursive)}
-    grown = True
-    while grown:
-        more = {name for name, called in calls.items() if name not in failing and failing.intersection(called)}
-        failing |= more
-        grown = bool(more)
-    return frozenset(failing)
-
-
-def _fails_itself(function: Function, recursive: bool) -> bool:
-    used = 0
-    for node in walk(function.body):
-        if isinstance(node, (Assert, CallPacked, CallExtern)):
-            return True
-        if isinstance(node, Allocate):
-            # No memory may be left for what does not go onto the stack.
-            if not fits_stack(node.buffer, used, recursive):
-                return True
-            used += constant_bytes(node.buffer) or 0
-    return False
-
-
-def always_inlined(module: Module, calls: Mapping[str, tuple[str, ...]], recursive: frozenset[str]) -> frozenset[str]:
-    """Private functions that are small, have no loop and do not call themselves (see :data:`INLINE_NODES`)."""
-    sizes: dict[str, int] = {}
-    by_name = {function.name: function for function in module.functions}
-    for start in calls:
-        # Callees first, with an explicit stack: a chain of calls may be long.
-        stack = [start]
-        while stack:
-            name = stack[-1]
-            waiting = [called for called in calls[name] if called not in sizes and name not in recursive]
-            if name not in sizes and waiting:
-                stack.extend(waiting)
-                continue
-            stack.pop()
-            if name not in sizes:
-                sizes[name] = _inlined_size(by_name[name], sizes, name in recursive)
-    return frozenset(
-        name
-        for name, size in sizes.items()
-        if size <= INLINE_NODES
-        and by_name[name].facts.symbol is None
-        and by_name[name].facts.convention is CallingConvention.PLAIN
-    )
-
-
-def _inlined_size(function: Function, sizes: Mapping[str, int], recursive: bool) -> int:
-    if recursive:
-        return INLINE_NODES + 1
-    total = 0
-    for node in walk(function.body):
-        if isinstance(node, (For, While)):
-            return INLINE_NODES + 1
-        total += 1
-        if isinstance(node, CallFunction):
-            total += sizes[node.function]
-        if total > INLINE_NODES:
-            break
-    return total

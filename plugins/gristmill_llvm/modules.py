@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gristmill.ir.module import Module
-from gristmill_llvm import analysis
+from gristmill_llvm.analysis import CallGraph
 from gristmill_llvm.calls import define_extern_table
 from gristmill_llvm.context import Generation, Signature
 from gristmill_llvm.functions import define_function, signature_of
@@ -23,17 +23,16 @@ _RECURSION = 20_000
 def module_text(module: Module, profile: Profile, name: str) -> str:
     """The LLVM IR of a module, before any optimisation. Raises nothing but Unsupported for a verified module."""
     _check_symbols(module, profile)
-    calls = analysis.callees(module)
-    recursive = analysis.recursive_functions(calls)
-    failing = analysis.failing_functions(module, calls, recursive)
+    graph = CallGraph.of(module)
+    failing = graph.failing()
     signatures: dict[str, Signature] = {
         function.name: signature_of(function, profile, function.name in failing) for function in module.functions
     }
     writer = ModuleWriter(profile.triple, name, profile.attributes)
     externs = {extern.symbol: extern for extern in module.externs}
-    generation = Generation(module, profile, writer, signatures, externs, recursive)
+    generation = Generation(module, profile, writer, signatures, externs, graph.recursive)
     define_extern_table(generation)
-    inlined = analysis.always_inlined(module, calls, recursive)
+    inlined = graph.always_inlined()
     with _deep_recursion():
         for function in module.functions:
             define_function(generation, function, function.name in inlined)
