@@ -199,10 +199,38 @@ def test_large_arguments_of_sine_are_reduced_exactly():
     import mpmath
 
     values = np.array([2.0**k * 1.337 for k in range(0, 128, 3)] + [3.4028235e38, 16367173 * 2.0**72], np.float32)
+    # The float32 on either side of multiples of pi/2, where almost nothing is left.
+    turns = (np.arange(1, 3000) * (np.pi / 2)).astype(np.float32)
+    values = np.concatenate([values, turns, np.nextafter(turns, np.float32(0)), np.nextafter(turns, np.float32(1e9))])
     for name, exact in (("sin", mpmath.sin), ("cos", mpmath.cos)):
         with mpmath.workprec(400):
             wanted = np.array([float(exact(mpmath.mpf(float(value)))) for value in values])
         assert np.max(ulp_errors(evaluate(function_for(name, FLOAT32), values), wanted)) <= ULP_AT_MOST
+
+
+def test_sine_and_cosine_in_float64_are_within_four_ulp():
+    import mpmath
+
+    seed = int(np.random.SeedSequence().entropy) % (1 << 32)
+    print(f"seed {seed}")
+    random = np.random.default_rng(seed)
+    bits = random.integers(0, 0x7FF << 52, 1500, dtype=np.uint64).view(np.float64)
+    # 6381956970095103 * 2**797 is the float64 nearest to a multiple of pi/2 (Kahan and McDonald).
+    values = np.concatenate(
+        [bits, random.normal(size=1500) * 20, [6381956970095103.0 * 2.0**797, 1e22, 0.0, -0.0, 5e-324]]
+    )
+    values = np.concatenate([values, np.arange(1, 200) * (np.pi / 2), -np.arange(1, 200) * (np.pi / 4)])
+    for name, exact in (("sin", mpmath.sin), ("cos", mpmath.cos)):
+        results = evaluate(function_for(name, FLOAT64), values)
+        with mpmath.workprec(1400):
+            for value, result in zip(values, results, strict=True):
+                wanted = exact(mpmath.mpf(float(value)))
+                nearest = float(wanted)
+                distance = abs(mpmath.mpf(float(result)) - wanted) / mpmath.mpf(float(np.spacing(abs(nearest))))
+                assert distance <= ULP_AT_MOST, f"{name}({value!r}) = {result!r}, not {nearest!r}"
+        special = np.array([np.inf, -np.inf, np.nan])
+        assert np.isnan(evaluate(function_for(name, FLOAT64), special)).all()
+    assert np.signbit(evaluate(function_for("sin", FLOAT64), np.array([-0.0, 0.0]))).tolist() == [True, False]
 
 
 def test_the_error_measure_sees_errors():
