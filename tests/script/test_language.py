@@ -79,7 +79,14 @@ def test_a_name_first_assigned_in_a_loop_and_used_after():
 def test_temporaries_of_loops_are_their_own():
     module = read(
         kernel(
-            "for i in T.parallel(4):\n    v = out[i]\n    v = v + 1\n    out[i] = v\nfor j in T.parallel(4):\n    v = 2\n    v += 1\n    out[j + 4] = v"
+            "for i in T.parallel(4):\n"
+            "    v = out[i]\n"
+            "    v = v + 1\n"
+            "    out[i] = v\n"
+            "for j in T.parallel(4):\n"
+            "    v = 2\n"
+            "    v += 1\n"
+            "    out[j + 4] = v"
         )
     )
     loops = nodes(module, stmt.For)
@@ -89,7 +96,16 @@ def test_temporaries_of_loops_are_their_own():
 
 def test_two_loops_may_use_a_name_for_different_types():
     text = kernel(
-        "for i in range(4):\n    v = x[i] + 1\n    v = v * 2\n    x[i] = v\nfor i in range(4):\n    v = out[i] + 1\n    v += 1\n    out[i] = v",
+        (
+            "for i in range(4):\n"
+            "    v = x[i] + 1\n"
+            "    v = v * 2\n"
+            "    x[i] = v\n"
+            "for i in range(4):\n"
+            "    v = out[i] + 1\n"
+            "    v += 1\n"
+            "    out[i] = v"
+        ),
         'x: T.Buffer((4,), "float32"), out: T.Buffer((4,), "int32")',
     )
     x, result = np.arange(4, dtype="float32"), np.zeros(4, "int32")
@@ -154,12 +170,20 @@ ALL = [
 ]
 
 
+def parsed_or_refused(text, code):
+    """The module, or None if it is refused with that code."""
+    try:
+        return parse_source(HEADER + text, "k.py").module
+    except UserError as error:
+        if error.code != code:
+            raise
+        return None
+
+
 def meets(a, b):
     text = f'@T.prim_func\ndef f(a: T.{a}, b: T.{b}, out: T.Buffer((1,), "bool")):\n    out[0] = a == b\n'
-    try:
-        module = parse_source(HEADER + text, "k.py").module
-    except UserError as error:
-        assert error.code == "GM0261"
+    module = parsed_or_refused(text, "GM0261")
+    if module is None:
         return None
     (equal,) = nodes(module, expr.Equal)
     return str(equal.a.dtype)
@@ -186,12 +210,7 @@ def test_promotion(a, b):
 
 def stores(source, target):
     text = f'@T.prim_func\ndef f(a: T.{source}, out: T.Buffer((1,), "{target}")):\n    out[0] = a\n'
-    try:
-        parse_source(HEADER + text, "k.py")
-    except UserError as error:
-        assert error.code == "GM0262"
-        return False
-    return True
+    return parsed_or_refused(text, "GM0262") is not None
 
 
 @pytest.mark.parametrize("source", ALL)
@@ -200,7 +219,8 @@ def test_only_lossless_stores(source):
         a, b = (np.dtype(ml_dtypes.bfloat16 if one == "bfloat16" else one) for one in (source, target))
         if "bfloat16" in (source, target):
             expected = source == target or (source, target) in {
-                ("bfloat16", "float32"), ("bfloat16", "float64"), ("bool", "bfloat16"), ("int8", "bfloat16"), ("uint8", "bfloat16"),
+                ("bfloat16", "float32"), ("bfloat16", "float64"), ("bool", "bfloat16"), ("int8", "bfloat16"),
+                ("uint8", "bfloat16"),
             }  # fmt: skip
         else:
             expected = np.can_cast(a, b, "safe") and not (a.kind in "iu" and a.itemsize == 8 and b.kind == "f")
@@ -262,19 +282,36 @@ def test_powers():
 
 def test_divisions():
     assert out(
-        "v = out[0] - 7\nout[1] = v // 2\nout[2] = v % 2\nout[3] = T.truncdiv(v, 2)\nout[4] = T.truncmod(v, 2)\nout[5] = T.ceildiv(v, 2)"
+        "v = out[0] - 7\n"
+        "out[1] = v // 2\n"
+        "out[2] = v % 2\n"
+        "out[3] = T.truncdiv(v, 2)\n"
+        "out[4] = T.truncmod(v, 2)\n"
+        "out[5] = T.ceildiv(v, 2)"
     )[1:6] == [-4, 1, -3, -1, -3]
 
 
 def test_python_functions():
     assert out(
-        "v = out[0] - 7\nout[1] = abs(v)\nout[2] = min(v, 3, 1)\nout[3] = max(v, 3)\nout[4] = int(2.9)\nout[5] = round(2.5)\nout[6] = len((1, 2))"
+        "v = out[0] - 7\n"
+        "out[1] = abs(v)\n"
+        "out[2] = min(v, 3, 1)\n"
+        "out[3] = max(v, 3)\n"
+        "out[4] = int(2.9)\n"
+        "out[5] = round(2.5)\n"
+        "out[6] = len((1, 2))"
     )[1:7] == [7, -7, 3, 2, 2, 2]
 
 
 def test_special_floats():
     found = out(
-        'out[0] = T.float32("inf")\nout[1] = T.infinity("float32")\nout[2] = T.max_value("float32")\nout[3] = float("-inf")\nout[4] = math.pi',
+        (
+            'out[0] = T.float32("inf")\n'
+            'out[1] = T.infinity("float32")\n'
+            'out[2] = T.max_value("float32")\n'
+            'out[3] = float("-inf")\n'
+            "out[4] = math.pi"
+        ),
         "float32",
     )
     assert found[:4] == [np.inf, np.inf, float(np.finfo("float32").max), -np.inf]
@@ -283,7 +320,12 @@ def test_special_floats():
 
 def test_conversions():
     assert out(
-        'x = T.float32(-1.5)\nout[0] = T.int64(x)\nout[1] = T.cast(x, "int64")\nout[2] = x.astype("int64")\nout[3] = T.Cast("int64", T.bool(x))\nout[4] = T.reinterpret("int32", x)'
+        "x = T.float32(-1.5)\n"
+        "out[0] = T.int64(x)\n"
+        'out[1] = T.cast(x, "int64")\n'
+        'out[2] = x.astype("int64")\n'
+        'out[3] = T.Cast("int64", T.bool(x))\n'
+        'out[4] = T.reinterpret("int32", x)'
     )[:5] == [-1, -1, -1, 1, np.float32(-1.5).view("int32")]
 
 
@@ -315,7 +357,12 @@ def test_ranges(bounds):
 def test_loop_kinds_and_hints():
     module = read(
         kernel(
-            "for i in T.parallel(8):\n    out[i] = 1\nfor i in T.vectorized(8):\n    out[i] = 2\nfor i in T.unroll(8):\n    out[i] = 3\n"
+            "for i in T.parallel(8):\n"
+            "    out[i] = 1\n"
+            "for i in T.vectorized(8):\n"
+            "    out[i] = 2\n"
+            "for i in T.unroll(8):\n"
+            "    out[i] = 3\n"
             'for i in T.serial(8, annotations={"unroll": 4, "vectorize": True, "vector_width": 8}):\n    out[i] = 4'
         )
     )
@@ -367,7 +414,15 @@ def test_asserts():
 
 
 def test_folding():
-    text = "A = 3\nB, C = A * 2 + 1, (A, 4.5)\nD: int = -A // 2\nE = C[1] * 2\nF = C + (1,)\nG = math.sqrt(16)\nH = A if B > 3 else 0\n"
+    text = (
+        "A = 3\n"
+        "B, C = A * 2 + 1, (A, 4.5)\n"
+        "D: int = -A // 2\n"
+        "E = C[1] * 2\n"
+        "F = C + (1,)\n"
+        "G = math.sqrt(16)\n"
+        "H = A if B > 3 else 0\n"
+    )
     assert out_with(
         text, "out[0] = B\nout[1] = C[0]\nout[2] = D\nout[3] = int(E)\nout[4] = len(F)\nout[5] = int(G)\nout[6] = H"
     ) == [7, 3, -2, 9, 3, 4, 3, 0]
@@ -398,7 +453,12 @@ def test_files(tmp_path):
     (tmp_path / "top.py").write_text("FACTOR = 100\n")
     (tmp_path / "pkg" / "kernels.py").write_text(
         HEADER
-        + "from .shared import helper as add, public\nfrom . import base\nfrom top import FACTOR\nimport pkg.base as again\n"
+        + (
+            "from .shared import helper as add, public\n"
+            "from . import base\n"
+            "from top import FACTOR\n"
+            "import pkg.base as again\n"
+        )
         + "def helper(v: T.int64) -> T.int64:\n    return v * 2\n"
         + kernel(
             "out[0] = add(1)\nout[1] = helper(1)\nout[2] = base.STEP\nout[3] = FACTOR + again.STEP\nout[4] = public(2)"
@@ -434,9 +494,13 @@ def test_unused_helpers_are_left_out():
 
 def test_private_functions():
     text = (
-        "@T.prim_func\ndef _a(v: T.int64) -> T.int64:\n    return v\n@T.prim_func(private=True)\ndef b(v: T.int64) -> T.int64:\n    return _a(v)\n"
-        + kernel("out[0] = b(3)")
-    )
+        "@T.prim_func\n"
+        "def _a(v: T.int64) -> T.int64:\n"
+        "    return v\n"
+        "@T.prim_func(private=True)\n"
+        "def b(v: T.int64) -> T.int64:\n"
+        "    return _a(v)\n"
+    ) + kernel("out[0] = b(3)")
     module = read(text)
     assert [(function.name, function.facts.symbol) for function in module.functions] == [
         ("_a", None),
@@ -485,7 +549,12 @@ def test_buffers_for_helpers():
 
 
 def test_sizes():
-    text = '@T.prim_func\ndef f(a: T.Buffer(("n + 1", "m"), "float32"), b: T.Buffer((K, "n"), "float32", strides=("s", 1)), k: T.int32, c: T.Buffer(("k",), "int8")):\n    c[0] = T.int8(n + m + s)\n'
+    text = (
+        "@T.prim_func\n"
+        'def f(a: T.Buffer(("n + 1", "m"), "float32"), b: T.Buffer((K, "n"), "float32", strides=("s", 1)), '
+        'k: T.int32, c: T.Buffer(("k",), "int8")):\n'
+        "    c[0] = T.int8(n + m + s)\n"
+    )
     (function,) = read("K = 4\n" + text).functions
     assert [(size.name, size.dtype) for size in function.sizes] == [("n", INT64), ("m", INT64), ("s", INT64)]
     assert function.params[3].shape[0] is function.params[2]
@@ -507,7 +576,12 @@ def test_scalars_of_every_type():
 
 
 def test_annotations_in_quotes():
-    text = "@T.prim_func\ndef f(v: 'T.int32', w: 'int64', x: 'T.Buffer((\"n\",), \"int64\")') -> 'T.int64':\n    x[0] = v\n    return w\n"
+    text = (
+        "@T.prim_func\n"
+        "def f(v: 'T.int32', w: 'int64', x: 'T.Buffer((\"n\",), \"int64\")') -> 'T.int64':\n"
+        "    x[0] = v\n"
+        "    return w\n"
+    )
     (function,) = read(text).functions
     assert function.facts.signature == "f(v: int32, w: int64, x: Buffer((n,), int64)) -> int64"
 
@@ -516,7 +590,13 @@ def test_annotations_in_quotes():
 
 
 def test_views():
-    body = 'a = T.decl_buffer((2, 4), "int64", data=out.data)\nb = T.decl_buffer((4,), "int64", data=out.data, elem_offset=4)\nfor i, j in T.grid(2, 4):\n    a[i, j] = i * 4 + j\nb[3] = 70'
+    body = (
+        'a = T.decl_buffer((2, 4), "int64", data=out.data)\n'
+        'b = T.decl_buffer((4,), "int64", data=out.data, elem_offset=4)\n'
+        "for i, j in T.grid(2, 4):\n"
+        "    a[i, j] = i * 4 + j\n"
+        "b[3] = 70"
+    )
     assert out(body) == [0, 1, 2, 3, 4, 5, 6, 70]
 
 
@@ -548,14 +628,26 @@ def test_vector_slices():
 
 def test_vector_lanes():
     assert out(
-        "v = T.Ramp(T.int64(5), 1, 4)\nout[0] = T.Shuffle([v], [2])\nout[1:3] = T.vectorhigh(v)\nout[4:8] = T.Shuffle([v, v], [0, 7, 1, 6])"
+        "v = T.Ramp(T.int64(5), 1, 4)\n"
+        "out[0] = T.Shuffle([v], [2])\n"
+        "out[1:3] = T.vectorhigh(v)\n"
+        "out[4:8] = T.Shuffle([v, v], [0, 7, 1, 6])"
     ) == [7, 7, 8, 0, 5, 8, 6, 7]
 
 
 def test_a_block_finds_its_reads_and_writes():
     text = kernel(
-        'for i, j, k in T.grid(4, 4, 4):\n    with T.block("mm"):\n        vi, vj, vk = T.axis.remap("SSR", [i, j, k])\n        with T.init():\n            C[vi, vj] = 0\n        C[vi, vj] += A[vi, vk] * B[vk, vj]\n'
-        'for i in range(4):\n    with T.block("rows"):\n        vi = T.axis.spatial(4, i)\n        for j in range(4):\n            A[vi, j] = B[vi, 0] + 1',
+        "for i, j, k in T.grid(4, 4, 4):\n"
+        '    with T.block("mm"):\n'
+        '        vi, vj, vk = T.axis.remap("SSR", [i, j, k])\n'
+        "        with T.init():\n"
+        "            C[vi, vj] = 0\n"
+        "        C[vi, vj] += A[vi, vk] * B[vk, vj]\n"
+        "for i in range(4):\n"
+        '    with T.block("rows"):\n'
+        "        vi = T.axis.spatial(4, i)\n"
+        "        for j in range(4):\n"
+        "            A[vi, j] = B[vi, 0] + 1",
         'A: T.Buffer((4, 4), "float32"), B: T.Buffer((4, 4), "float32"), C: T.Buffer((4, 4), "float32")',
     )
     first, second = nodes(read(text), stmt.Block)
@@ -573,7 +665,12 @@ def test_a_block_finds_its_reads_and_writes():
 
 def test_blocks_own_their_buffers():
     text = kernel(
-        'with T.block("b"):\n    t = T.alloc_buffer((4,), "int64")\n    m = T.match_buffer(out[4:8], (4,), "int64")\n    for i in range(4):\n        t[i] = i\n        m[i] = t[i] * 2'
+        'with T.block("b"):\n'
+        '    t = T.alloc_buffer((4,), "int64")\n'
+        '    m = T.match_buffer(out[4:8], (4,), "int64")\n'
+        "    for i in range(4):\n"
+        "        t[i] = i\n"
+        "        m[i] = t[i] * 2"
     )
     (block,) = nodes(read(text), stmt.Block)
     assert [buffer.name for buffer in block.allocations] == ["t"]
@@ -584,7 +681,17 @@ def test_blocks_own_their_buffers():
 
 
 def test_device_kernels():
-    text = '@T.prim_func\ndef f(a: T.Buffer(("n",), "float32")):\n    bx = T.launch_thread("blockIdx.x", T.ceildiv(n, 64))\n    tx = T.launch_thread("threadIdx.x", 64)\n    s = T.alloc_shared((64,), "float32")\n    i = bx * 64 + tx\n    s[tx] = a[i]\n    T.syncthreads()\n    a[i] = s[63 - tx]\n'
+    text = (
+        "@T.prim_func\n"
+        'def f(a: T.Buffer(("n",), "float32")):\n'
+        '    bx = T.launch_thread("blockIdx.x", T.ceildiv(n, 64))\n'
+        '    tx = T.launch_thread("threadIdx.x", 64)\n'
+        '    s = T.alloc_shared((64,), "float32")\n'
+        "    i = bx * 64 + tx\n"
+        "    s[tx] = a[i]\n"
+        "    T.syncthreads()\n"
+        "    a[i] = s[63 - tx]\n"
+    )
     a = np.arange(128, dtype="float32")
     run(text, a)
     assert a.tolist() == [*range(63, -1, -1), *range(127, 63, -1)]
@@ -662,7 +769,11 @@ def test_kernel_files_can_be_imported(tmp_path):
     (tmp_path / "kernels.py").write_text(
         HEADER
         + 'N = 4\nSCALE = T.float32(0.5) * 2\nLIMIT = T.max_value("float32")\nn = T.int32()\n'
-        + '@T.prim_func\ndef f(x: T.Buffer(("n", N), "float32"), p: T.handle("float32"), v: T.int32) -> T.int32:\n    return v\n'
+        + (
+            "@T.prim_func\n"
+            'def f(x: T.Buffer(("n", N), "float32"), p: T.handle("float32"), v: T.int32) -> T.int32:\n'
+            "    return v\n"
+        )
         + "@I.ir_module\nclass Module:\n    @T.prim_func(private=True)\n    def g(v: T.int32):\n        pass\n"
     )
     script = (

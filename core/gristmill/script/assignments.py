@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 
-from gristmill.errors import Note
-from gristmill.ir.dtype import BOOL, HANDLE, DType
+from gristmill.ir.dtype import DType
 from gristmill.ir.expr import Expr, FloatImm, IntImm, Load, Var
-from gristmill.ir.memory import Buffer, PointerType, Scope
-from gristmill.ir.stmt import Bind, LoopKind, Store
+from gristmill.ir.memory import Buffer
+from gristmill.ir.stmt import Bind, Store
 from gristmill.script.annotations import scalar_annotation
 from gristmill.script.calls.buffers import bind_pointer
 from gristmill.script.context import Context
 from gristmill.script.expressions import lower
+from gristmill.script.local_scalars import assign_local, check_carried, fit_local, make_local
 from gristmill.script.memory import target_indices
 from gristmill.script.names import target_names
-from gristmill.script.operands import as_operand, first_assigned, fit, is_number, number, operand, typed
+from gristmill.script.operands import as_operand, fit, is_number, operand, typed
 from gristmill.script.operators import binary
-from gristmill.script.problems import Mistake, Reported
-from gristmill.script.types import convert, converts_losslessly
+from gristmill.script.problems import Mistake
+from gristmill.script.types import converts_losslessly
 from gristmill.script.values import (
     Allocated,
     BufferShape,
@@ -35,27 +34,6 @@ from gristmill.script.values import (
 
 _NAMED = (Buffer, Allocated, BufferShape, ThreadVariable, DType, str, tuple)
 """Values that a name simply stands for."""
-
-
-def declare_locals(ctx: Context, body: Sequence[ast.stmt], index: int) -> None:
-    """Declare the local scalars whose declaration stands before a statement."""
-    for name in ctx.plan.locals.get((id(body), index), ()):
-        first = next(
-            (node for statement in body[index:] for node in _targets(statement, name)),
-            None,
-        )
-        assert first is not None
-        local = Local(name, ctx.source.place(first), len(ctx.enclosing))
-        ctx.define(name, local)
-        ctx.statements.append(local)
-
-
-def _targets(statement: ast.stmt, name: str) -> list[ast.Name]:
-    return [
-        node
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name
-    ]
 
 
 def assign(ctx: Context, node: ast.Assign) -> Launch | None:
@@ -156,7 +134,7 @@ def annotated(ctx: Context, node: ast.AnnAssign) -> Launch | None:
                 "GM0226", node, f"`{name}` gets a type and no value", label="no value",
                 hint=f"write `{name}: {ctx.segment(node.annotation)} = 0`",
             )  # fmt: skip
-        _make_local(ctx, local, dtype, node.target)
+        make_local(ctx, local, dtype, node.target)
         return None
     if is_let and id(node.target) not in ctx.plan.bindings:
         stated = ctx.segment(node.annotation.slice) if isinstance(node.annotation, ast.Subscript) else "T.int32"
@@ -182,7 +160,7 @@ def _assign_name(ctx: Context, target: ast.Name, value: Value, at: ast.expr, dty
     name = target.id
     existing = ctx.find(name) if ctx.has(name) else None
     if isinstance(existing, Local):
-        _assign_local(ctx, existing, target, value, at, dtype)
+        assign_local(ctx, existing, target, value, at, dtype)
         return
     if id(target) not in ctx.plan.bindings and ctx.has(name):
         raise _fixed(ctx, target, name, existing)
@@ -246,106 +224,6 @@ def _bind_name(ctx: Context, target: ast.Name, value: Value, at: ast.expr, dtype
     ctx.define(name, var)
 
 
-def _make_local(ctx: Context, local: Local, dtype: DType, target: ast.Name) -> Buffer:
-    span = ctx.span(target)
-    data = Var(f"{local.name}_data", HANDLE, PointerType(dtype, Scope.LOCAL), span)
-    local.buffer = Buffer(local.name, dtype, (), data, scope=Scope.LOCAL, span=span)
-    local.first = ctx.source.place(target)
-    return local.buffer
-
-
-def _assign_local(
-    ctx: Context, local: Local, target: ast.Name, value: Value, at: ast.expr, dtype: DType | None
-) -> None:
-    name = local.name
-    if isinstance(value, (Buffer, Allocated, ThreadVariable)) or (isinstance(value, Expr) and value.dtype.is_handle):
-        where = "in a loop or branch and used outside of it" if len(ctx.enclosing) > local.depth else "more than once"
-        raise ctx.mistake(
-            "GM0250" if len(ctx.enclosing) > local.depth else "GM0249",
-            target,
-            f"`{name}` is {describe(value)}, and is assigned {where}",
-            label="a buffer cannot change its name",
-            hint="allocate it before, at the level where it is used, and give each buffer a name of its own",
-        )
-    if isinstance(value, (str, tuple, DType, Symbolic, Opening)) or value is None:
-        raise ctx.mistake(
-            "GM0249",
-            target,
-            f"`{name}` is {describe(value)} here, and is assigned more than once: only numbers can change",
-            label="not a number",
-            hint="give each value a name of its own",
-        )
-    _check_carried(ctx, local, target)
-    found = as_operand(ctx, at, value)
-    if local.buffer is None:
-        first = fit(ctx, at, found, dtype, f"`{name}`", f"{name} = ") if dtype is not None else typed(ctx, at, found)
-        buffer = _make_local(ctx, local, first.dtype, target)
-        ctx.emit(Store(buffer, (), first, ctx.span(at)))
-        return
-    buffer = local.buffer
-    if dtype is not None and dtype != buffer.dtype:
-        raise ctx.mistake(
-            "GM0271",
-            target,
-            f"`{name}` is stated as {dtype}, and it is {buffer.dtype} already",
-            label=str(dtype),
-            hint=f"give the {dtype} value a name of its own",
-            notes=first_assigned(local.first),
-        )
-    ctx.emit(Store(buffer, (), _fit_local(ctx, local, buffer, found, at), ctx.span(at)))
-
-
-def _fit_local(ctx: Context, local: Local, buffer: Buffer, found: Expr | Number, at: ast.expr) -> Expr:
-    if not isinstance(found, Expr):
-        try:
-            return number(ctx, at, found, buffer.dtype)
-        except Mistake as problem:
-            if not isinstance(found, float) or not buffer.dtype.is_integer:
-                raise
-            raise _changes_type(ctx, local, buffer, f"{found}", at, "float32") from problem
-    if found.dtype == buffer.dtype:
-        return found
-    if found.dtype.lanes not in (1, buffer.dtype.lanes) or found.dtype.is_handle:
-        return fit(ctx, at, found, buffer.dtype, f"`{local.name}`", f"{local.name} = ")
-    if not converts_losslessly(found.dtype.element, buffer.dtype.element):
-        raise _changes_type(ctx, local, buffer, f"a value of type {found.dtype}", at, str(found.dtype))
-    return convert(found, buffer.dtype)
-
-
-def _changes_type(ctx: Context, local: Local, buffer: Buffer, what: str, at: ast.expr, dtype: str) -> Mistake:
-    # What it holds from here on is not known: uses of it are no further mistakes.
-    ctx.poisoned.add(local.name)
-    first = local.first
-    start = "..."
-    if first is not None:
-        line = ctx.source.lines[first.line - 1]
-        start = line[first.end_column - 1 :].lstrip(" =").split("#")[0].strip() or "..."
-    return ctx.mistake(
-        "GM0271",
-        at,
-        f"`{local.name}` has type {buffer.dtype}, and {what} is assigned to it",
-        label=dtype,
-        hint=f"start it with the wider type: `{local.name} = T.{dtype}({start})`, "
-        f"or convert here: `T.{buffer.dtype}({ctx.segment(at)})`",
-        notes=first_assigned(local.first),
-    )
-
-
-def _check_carried(ctx: Context, local: Local, target: ast.Name) -> None:
-    """A local scalar of outside, assigned in iterations that may run at the same time, is a race."""
-    for one in ctx.enclosing[local.depth :]:
-        if one.kind in (LoopKind.PARALLEL, LoopKind.VECTORIZED):
-            assert one.kind is not None
-            raise ctx.mistake(
-                "GM0252",
-                target,
-                f"`{local.name}` is carried from iteration to iteration of a {one.kind.value} loop",
-                label="a race",
-                hint="use a serial loop, or an element of a buffer for each iteration",
-                notes=(Note("the loop is here", one.place), Note("it is declared outside of it", local.place)),
-            )
-
-
 def _store(ctx: Context, target: ast.Subscript, value: Expr | Number, at: ast.expr, shown: ast.expr) -> None:
     owner = lower(ctx, target.value)
     if isinstance(owner, Allocated):
@@ -382,9 +260,9 @@ def augmented(ctx: Context, node: ast.AugAssign) -> None:
         local = ctx.local_of(target.id)
         if local is None:
             raise _fixed(ctx, target, target.id, ctx.find(target.id))
-        _check_carried(ctx, local, target)
+        check_carried(ctx, local, target)
         assert local.buffer is not None
-        ctx.emit(Store(local.buffer, (), _fit_local(ctx, local, local.buffer, value, node.value), ctx.span(node)))
+        ctx.emit(Store(local.buffer, (), fit_local(ctx, local, local.buffer, value, node.value), ctx.span(node)))
         return
     owner = current.buffer if isinstance(current, Load) else None
     if owner is None:
@@ -409,6 +287,3 @@ def _as_read(target: ast.expr) -> ast.expr:
     if isinstance(target, ast.Subscript):
         return ast.copy_location(ast.Subscript(target.value, target.slice, ast.Load()), target)
     return target
-
-
-__all__ = ["BOOL", "Reported", "annotated", "assign", "assign_value", "augmented", "declare_locals"]

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 
 from gristmill.ir.build import const
 from gristmill.ir.dtype import DType
-from gristmill.ir.expr import And, Expr, IfThenElse, Mul, Or, Var
-from gristmill.ir.memory import Buffer, Region
+from gristmill.ir.expr import And, Expr, IfThenElse, Mul, Or
+from gristmill.ir.memory import Buffer
 from gristmill.script.context import Context
 from gristmill.script.lookup import explain_foreign, file_member, name_value, namespace_member
-from gristmill.script.memory import buffer_member, element, region
+from gristmill.script.memory import buffer_member, element
 from gristmill.script.operands import condition, meet, operand, typed
 from gristmill.script.operators import binary, compare, unary
 from gristmill.script.values import (
@@ -23,7 +23,6 @@ from gristmill.script.values import (
     Foreign,
     Intrinsic,
     LetType,
-    Local,
     Method,
     Namespace,
     Number,
@@ -389,5 +388,3 @@ _HANDLERS: Mapping[type[ast.expr], Callable[..., Value]] = {
     ast.IfExp: _choice,
     ast.Call: _call,
 }
-
-__all__ = ["Local", "Region", "Var", "choose", "lower", "region"]

@@ -8,13 +8,11 @@ import math
 
 from gristmill.errors import Note, close_match
 from gristmill.ir.dtype import DType
-from gristmill.ir.expr import Expr, FloatImm, IntImm, Load, Var
-from gristmill.ir.memory import Buffer
+from gristmill.ir.expr import Expr, FloatImm, IntImm, Load
 from gristmill.script.context import Context
 from gristmill.script.files import Definition, File
 from gristmill.script.problems import Mistake, Reported
 from gristmill.script.values import (
-    Allocated,
     ClassNamespace,
     FileNamespace,
     Foreign,
@@ -132,7 +130,9 @@ def definition_value(ctx: Context, definition: Definition, node: ast.expr, name:
         return project.callee_of(file, name, definition, ctx)
     if definition.kind == "class":
         return ClassNamespace(file, name)
-    return project.constant_of(file, name, definition, ctx, node)
+    from gristmill.script.constants import constant_of
+
+    return constant_of(project, file, name, definition, ctx, node)
 
 
 def import_value(ctx: Context, definition: Definition, name: str) -> Value:
@@ -173,7 +173,9 @@ def _import(ctx: Context, definition: Definition, module: str, level: int, inner
             return Namespace("script" if inner else "gristmill")
         if module == "tvm":
             return Namespace("script" if inner == "script" else "tvm")
-    other = ctx.project.imported_file(ctx, node, module, level, inner)
+    from gristmill.script.imports import imported_file
+
+    other = imported_file(ctx.project, ctx, node, module, level, inner)
     if other is None:
         return Foreign(name, f"the package `{module.split('.')[0]}`")
     imported, remaining = other
@@ -250,10 +252,6 @@ def is_constant(value: Value) -> bool:
     return value is None or isinstance(value, (int, float, str, DType, IntImm, FloatImm))
 
 
-def is_indexable(value: Value) -> bool:
-    return isinstance(value, (Buffer, Allocated))
-
-
 def explain_foreign(ctx: Context, node: ast.expr, value: Foreign) -> Mistake:
     return ctx.mistake(
         "GM0251",
@@ -262,11 +260,3 @@ def explain_foreign(ctx: Context, node: ast.expr, value: Foreign) -> Mistake:
         label="not known to the compiler",
         hint="use the functions of `T`, constants of this file, or helpers of files of this project",
     )
-
-
-def as_variable(value: Value) -> Var | None:
-    return value if isinstance(value, Var) else None
-
-
-def is_nan(value: float) -> bool:
-    return math.isnan(value)

@@ -109,9 +109,9 @@ def meet(
         return number(ctx, left_at, left, both), number(ctx, right_at, right, both)
     if not isinstance(left, Expr):
         assert isinstance(right, Expr)
-        return _number_beside(ctx, left_at, left, right), right
+        return number(ctx, left_at, left, right.dtype), right
     if not isinstance(right, Expr):
-        return left, _number_beside(ctx, right_at, right, left)
+        return left, number(ctx, right_at, right, left.dtype)
     a, b = left.dtype, right.dtype
     if a == b:
         return left, right
@@ -129,11 +129,6 @@ def meet(
         raise _do_not_meet(ctx, node, left, right, left_at, right_at)
     dtype = element.with_lanes(lanes)
     return convert(left, dtype), convert(right, dtype)
-
-
-def _number_beside(ctx: Context, at: Positioned, value: Number, other: Expr) -> Expr:
-    """A number in the type of the other operand; beside a bool, an integer keeps a type of its own and must not meet."""
-    return number(ctx, at, value, other.dtype)
 
 
 def _do_not_meet(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import math
 import operator
 from collections.abc import Callable, Mapping
 
@@ -336,18 +335,6 @@ def unary(ctx: Context, node: ast.UnaryOp, value: Expr | Number) -> Expr | Numbe
     if dtype.is_bool or dtype.is_handle:
         raise wrong_types(ctx, node, "-" if kind is ast.USub else "+", dtype, "convert to a number first: `T.int32(x)`")
     return Negate(value, span) if kind is ast.USub else value
-
-
-def is_small_whole(value: object) -> bool:
-    """Whether a power with this exponent is written as products."""
-    return (
-        isinstance(value, (int, float))
-        and not isinstance(value, bool)
-        and value == math.floor(value)
-        and 0 <= value <= 8
-        if not isinstance(value, float) or math.isfinite(value)
-        else False
-    )
 
 
 def splat(value: Expr, lanes: int) -> Expr:

@@ -8,20 +8,19 @@ from dataclasses import dataclass, field
 
 from gristmill.errors import Note, Place, close_match
 from gristmill.ir.dtype import DType
-from gristmill.ir.expr import Expr, FloatImm, IntImm
-from gristmill.ir.module import Extern, Function, Module
-from gristmill.ir.stmt import LoopHints
+from gristmill.ir.expr import Expr
+from gristmill.ir.module import Extern, Module
+from gristmill.script.constants import check_params, constant_of
 from gristmill.script.context import Context
 from gristmill.script.decorators import Role, role_of
-from gristmill.script.expressions import lower
 from gristmill.script.files import Definition, File, gather
 from gristmill.script.functions import lower_function, sign
-from gristmill.script.lookup import import_value, is_constant
+from gristmill.script.imports import check_imports
 from gristmill.script.problems import Mistake, Problems, Reported, mistake
 from gristmill.script.readable import size_text
 from gristmill.script.reader import read_tree
-from gristmill.script.source import Positioned, Source
-from gristmill.script.values import Callee, ClassNamespace, FileNamespace, Symbolic, Value, describe
+from gristmill.script.source import Source
+from gristmill.script.values import Callee, ClassNamespace, Value
 
 ParamValue = int | float | bool | tuple["ParamValue", ...]
 ResolveImport = Callable[[str, int, str], "tuple[str, str] | None"]
@@ -56,224 +55,8 @@ class Project:
             found = File(source, read_tree(source))
             gather(found)
             self.files[name] = found
-            self.check_imports(found)
+            check_imports(self, found)
         return found
-
-    def check_imports(self, file: File) -> None:
-        """Refuse imports that no dialect or no kernel can have, also where nothing uses them."""
-        ctx = Context(self, file, None)
-        for node in file.tree.body:
-            if not isinstance(node, (ast.Import, ast.ImportFrom)):
-                continue
-            try:
-                self._check_import(ctx, node)
-            except Mistake as problem:
-                self.problems.add(problem)
-
-    def _check_import(self, ctx: Context, node: ast.Import | ast.ImportFrom) -> None:
-        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-        level = 0 if isinstance(node, ast.Import) else node.level
-        is_tvm = level == 0 and any(module.split(".")[0] == "tvm" for module in modules)
-        if is_tvm and self.dialect != "tvmscript":
-            raise ctx.mistake(
-                "GM0209",
-                node,
-                "the file is written in TVM's dialect, and is read as Gristmill's",
-                label="imports tvm",
-                hint='write `from gristmill.script import tir as T, ir as I`, or set `dialect = "tvmscript"` '
-                "in the [[module]] of kernels.toml",
-            )
-        if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
-            ctx.file.imports_everything = True
-            raise ctx.mistake(
-                "GM0213",
-                node,
-                "an import of everything (`*`) hides where names come from",
-                label="imports everything",
-                hint="import what is used by name, as in `from gristmill.script import tir as T`",
-            )
-        if isinstance(node, ast.ImportFrom) and (level or (node.module or "").startswith("gristmill.script")):
-            for alias in node.names:
-                definition = ctx.file.definitions.get(alias.asname or alias.name)
-                if definition is not None and definition.node is alias:
-                    import_value(ctx, definition, alias.asname or alias.name)
-
-    def imported_file(
-        self, ctx: Context, node: ast.alias, module: str, level: int, inner: str
-    ) -> tuple[File, str] | None:
-        """The file that an import means and the name wanted from it ("" for the file itself); None if it is foreign."""
-        if self.resolve_import is None and level == 0:
-            return None
-        importing = ctx.file.name
-        found = self._resolve(ctx, node, module, level, importing) if module else None
-        if found is not None:
-            return self._imported(*found), inner
-        if inner:
-            # `from . import constants`, `from .package import constants`.
-            dotted = f"{module}.{inner}" if module else inner
-            found = self._resolve(ctx, node, dotted, level, importing)
-            if found is not None:
-                return self._imported(*found), ""
-        if level == 0:
-            return None
-        dots = "." * level
-        raise ctx.mistake(
-            "GM0210",
-            node,
-            f"there is no file for `{dots}{module or inner}` beside {importing}",
-            label="not found",
-            hint=f"make the file {(module or inner).replace('.', '/')}.py, or mend the import",
-        )
-
-    def _resolve(
-        self, ctx: Context, node: ast.alias, module: str, level: int, importing: str
-    ) -> tuple[str, str] | None:
-        if self.resolve_import is None:
-            return None
-        try:
-            return self.resolve_import(module, level, importing)
-        except OutsideProject as error:
-            raise ctx.mistake(
-                "GM0212",
-                node,
-                f"the import leads out of the project: {error}",
-                label="outside of the project",
-                hint="move the file into the project",
-            ) from None
-
-    def _imported(self, name: str, text: str) -> File:
-        try:
-            return self.read(name, text)
-        except Mistake as problem:
-            self.problems.add(problem)
-            raise Reported from None
-
-    # Constants --------------------------------------------------------------------------------------------------------
-
-    def constant_of(self, file: File, name: str, definition: Definition, ctx: Context, at: Positioned) -> Value:
-        """The value of a constant, folded when it is first used."""
-        if definition.state == "done":
-            return definition.value
-        if definition.state == "wrong":
-            raise Reported
-        if definition.state == "folding":
-            raise ctx.mistake(
-                "GM0218",
-                at,
-                f"the constant `{name}` depends on itself",
-                label="a circle",
-                hint="give one of the constants a value that does not use the other",
-            )
-        override = self.params.get(name) if file.name == self.main else None
-        if name in self.params and file.name == self.main:
-            assert override is not None
-            definition.state = "folding"
-            try:
-                definition.value = self._overridden(file, name, definition, override)
-            except Mistake:
-                definition.state = "wrong"
-                raise
-            definition.state = "done"
-            return definition.value
-        definition.state = "folding"
-        inner = Context(self, file, None)
-        try:
-            definition.value = self._folded(inner, name, definition)
-            definition.state = "done"
-        except Mistake as problem:
-            if definition.state == "folding":
-                definition.state = "wrong"
-            place = problem.diagnostic.place
-            if ctx.callee is not None and problem.diagnostic.code == "GM0217" and place is not None:
-                raise ctx.mistake(
-                    "GM0217", at, f"`{name}` is not a constant that can be read without executing anything",
-                    label="no constant", hint=problem.diagnostic.hint,
-                    notes=(Note("it is defined here", place),),
-                ) from None  # fmt: skip
-            raise
-        return definition.value
-
-    def _folded(self, ctx: Context, name: str, definition: Definition) -> Value:
-        node = definition.node
-        hint = f"make `{name}` a number, a text, a tuple or arithmetic of those, or a parameter of the kernel"
-        if definition.times > 1:
-            raise ctx.mistake(
-                "GM0220",
-                node,
-                f"`{name}` is assigned {definition.times} times at the top level of the file",
-                label="the last one",
-                hint="give each constant a name of its own; `params` in kernels.toml make variants",
-            )
-        if definition.kind == "unknown" or not isinstance(node, ast.expr):
-            raise ctx.mistake(
-                "GM0217",
-                node,
-                f"`{name}` would have to be executed",
-                label="not a plain assignment",
-                hint=hint,
-            )
-        try:
-            value = lower(ctx, node)
-        except Mistake as problem:
-            if problem.diagnostic.code in ("GM0251", "GM0253", "GM0255", "GM0297"):
-                raise ctx.mistake(
-                    "GM0217", node, f"`{name}` would have to be executed", label="not a constant", hint=hint
-                ) from None
-            raise
-        if not is_constant(value) and not isinstance(value, (Symbolic, ClassNamespace, FileNamespace, Callee)):
-            from gristmill.script.values import Namespace
-
-            if isinstance(value, Namespace):
-                return value
-            raise ctx.mistake("GM0217", node, f"`{name}` is not a constant", label=describe(value), hint=hint)
-        return value
-
-    def _overridden(self, file: File, name: str, definition: Definition, override: ParamValue) -> Value:
-        """The value that ``params`` give; it must be of the kind of the constant in the file."""
-        node = definition.node
-        ctx = Context(self, file, None)
-        try:
-            default = lower(ctx, node) if isinstance(node, ast.expr) and definition.kind == "constant" else None
-        except (Mistake, Reported):
-            default = None
-        found = _of_kind(default, override)
-        if found is None:
-            raise ctx.mistake(
-                "GM0216",
-                node if isinstance(node, (ast.expr, ast.stmt)) else None,
-                f"the param `{name}` is {describe(override)}, and the constant is {describe(default)}",
-                label="the constant in the file",
-                hint=f"give `{name}` a value of the same kind in kernels.toml",
-            )
-        return found
-
-    def check_params(self, file: File) -> None:
-        """Every param must name a constant of the file, and be of its kind."""
-        known = [name for name, one in file.definitions.items() if one.kind == "constant"]
-        for name in self.params:
-            definition = file.definitions.get(name)
-            if definition is None or definition.kind != "constant":
-                meant = close_match(name, known)
-                self.problems.add(
-                    mistake(
-                        "GM0215",
-                        Place(file.name, 1, 1, 1, 1),
-                        f"the param `{name}` is no constant of {file.name}",
-                        label="no such constant",
-                        hint=f"did you mean `{meant}`?"
-                        if meant
-                        else f"its constants are {', '.join(known)}"
-                        if known
-                        else f"write `{name} = ...` at its top level",
-                    )
-                )
-                continue
-            try:
-                at = definition.node
-                assert isinstance(at, ast.expr)
-                self.constant_of(file, name, definition, Context(self, file, None), at)
-            except (Mistake, Reported) as problem:
-                self.problems.add(problem)
 
     # Functions --------------------------------------------------------------------------------------------------------
 
@@ -314,7 +97,7 @@ class Project:
             )
         if definition.kind == "function":
             return self.callee_of(owner.file, node.attr, definition, ctx, owner.name)
-        return self.constant_of(owner.file, node.attr, definition, ctx, node)
+        return constant_of(self, owner.file, node.attr, definition, ctx, node)
 
     def sign(self, callee: Callee) -> None:
         """Read a function's signature, and put it in line to be read. Raises Reported if the signature is wrong."""
@@ -385,7 +168,7 @@ class Project:
 
     def module(self, file: File, functions: Sequence[str] | None) -> Module:
         """The IR module of a file's public functions and all they call. Raises UserError with everything wrong."""
-        self.check_params(file)
+        check_params(self, file)
         roots = self._roots(file)
         chosen = self._chosen(file, roots, functions)
         for callee in chosen:
@@ -517,38 +300,5 @@ class Project:
         return chosen
 
 
-class OutsideProject(Exception):
-    """Raised by a ``resolve_import`` for a file outside of the project; the text is its path."""
-
-
 def _is_docstring(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-
-
-def _of_kind(default: Value, override: ParamValue) -> Value:
-    """The param as a value of the kind of the constant; None if it is of another kind."""
-    if isinstance(default, (IntImm, FloatImm)):
-        plain = _of_kind(bool(default.value) if default.type.is_bool else default.value, override)
-        if plain is None:
-            return None
-        from gristmill.script.types import literal, misfit
-
-        return None if misfit(plain, default.type) else literal(plain, default.type, default.span)
-    if isinstance(default, bool) or isinstance(override, bool):
-        return override if isinstance(default, bool) and isinstance(override, bool) else None
-    if isinstance(default, float) and isinstance(override, (int, float)):
-        return float(override)
-    if isinstance(default, int) and isinstance(override, int):
-        return override
-    if isinstance(default, str) and isinstance(override, str):
-        return override
-    if isinstance(default, tuple) and isinstance(override, (tuple, list)):
-        items = [
-            _of_kind(default[index] if index < len(default) else (default[-1] if default else item), item)
-            for index, item in enumerate(override)
-        ]
-        return None if any(item is None for item in items) else tuple(items)
-    return None
-
-
-__all__ = ["Function", "LoopHints", "OutsideProject", "ParamValue", "Project", "ResolveImport"]

@@ -8,17 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from gristmill.errors import Note
 from gristmill.ir.build import sequence
 from gristmill.ir.dtype import HANDLE, VOID
-from gristmill.ir.expr import Call, CallExtern, CallFunction, CallPacked, Expr
-from gristmill.ir.stmt import Allocate, Break, Continue, Evaluate, For, If, LoopKind, Return, Stmt, While
+from gristmill.ir.expr import Call, CallExtern, CallFunction, CallPacked
+from gristmill.ir.stmt import Allocate, Break, Continue, Evaluate, If, LoopKind, Return, Stmt, While
 from gristmill.script.asserts import assertion
-from gristmill.script.assignments import annotated, assign, augmented, declare_locals
+from gristmill.script.assignments import annotated, assign, augmented
 from gristmill.script.blocks import with_statement
 from gristmill.script.context import Context, Enclosing
 from gristmill.script.expressions import lower
+from gristmill.script.local_scalars import declare_locals
 from gristmill.script.loops import for_loop, launch_loop
 from gristmill.script.operands import as_bool, as_operand, condition, fit, typed
 from gristmill.script.problems import Mistake, Reported
-from gristmill.script.values import Intrinsic, Launch, Local, Opening
+from gristmill.script.values import Launch, Local, Opening
 
 
 def lower_list(ctx: Context, body: Sequence[ast.stmt], *, scope: bool = True) -> Stmt:
@@ -319,5 +320,3 @@ _HANDLERS: Mapping[type[ast.stmt], Callable[..., Launch | None]] = {
     ast.Assert: assertion,
     ast.Pass: _pass,
 }
-
-__all__ = ["Expr", "For", "Intrinsic", "gathered", "leave", "lower_list", "lower_statement"]

@@ -72,7 +72,9 @@ def check_marked(text: str, read: Callable[[str], object]) -> tuple[Diagnostic, 
         assert (place.line, place.column) == (mark.line, mark.column), shown
         assert (place.end_line, place.end_column) == (mark.end_line, mark.end_column), shown
         assert one.hint, f"no hint: {shown}"
-        assert mark.hint and mark.hint in one.hint, f"expected the hint {mark.hint!r}: {shown}"
+        assert mark.hint, f"the mark of {mark.code} states no hint"
+        assert mark.hint in one.hint, f"expected the hint {mark.hint!r}: {shown}"
         assert one.label or one.code in ("GM0205",), f"no label: {shown}"
-        assert one.message and not one.message.endswith("."), shown
+        assert one.message, shown
+        assert not one.message.endswith("."), shown
     return found.diagnostics

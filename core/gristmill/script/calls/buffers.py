@@ -14,7 +14,7 @@ from gristmill.script.calls.arguments import bind
 from gristmill.script.calls.conversions import dtype_argument
 from gristmill.script.context import Context
 from gristmill.script.memory import check_rank, whole
-from gristmill.script.operands import constant_text, fit, index, operand
+from gristmill.script.operands import fit, index, operand
 from gristmill.script.shapes import Layout, element_count, layout, make_buffer, scope_of, sizes
 from gristmill.script.values import Allocated, Method, Value, describe
 
@@ -116,7 +116,7 @@ def _match_buffer(ctx: Context, call: ast.Call) -> Value:
 
     args = bind(ctx, call, ("source",), ("shape", "dtype", "data", "strides", "elem_offset", "scope", "align",
                                          "offset_factor", "buffer_type", "axis_separators"))  # fmt: skip
-    source = _as_region(lower(ctx, args["source"]))
+    source = as_region(lower(ctx, args["source"]))
     block = ctx.block
     if source is None or block is None:
         raise ctx.mistake(
@@ -149,7 +149,7 @@ def _match_buffer(ctx: Context, call: ast.Call) -> Value:
     return buffer
 
 
-def _as_region(value: Value) -> Region | None:
+def as_region(value: Value) -> Region | None:
     from gristmill.ir.memory import Range
 
     if isinstance(value, Region):
@@ -165,9 +165,6 @@ def _as_region(value: Value) -> Region | None:
                 ranges.append(Range(one, const(1, one.dtype.element), one.span))
         return Region(value.buffer, tuple(ranges), value.span)
     return None
-
-
-as_region = _as_region
 
 
 def _address_of(ctx: Context, call: ast.Call) -> Value:
@@ -362,10 +359,6 @@ def _allocate_const(ctx: Context, call: ast.Call) -> Value:
         label="not here",
         hint="store the values in a local buffer, or index a constant tuple with constants",
     )
-
-
-def _text(ctx: Context, node: ast.expr) -> str:
-    return constant_text(ctx, node, "the name")
 
 
 TABLE: Mapping[str, Callable[..., Value]] = {

@@ -11,7 +11,7 @@ from gristmill.ir.expr import Expr
 from gristmill.ir.stmt import Barrier, BarrierScope, LoopHints, LoopKind, ThreadAxis
 from gristmill.script.calls.arguments import bind
 from gristmill.script.context import Context
-from gristmill.script.operands import as_index, constant_int, constant_text, index, is_number, operand
+from gristmill.script.operands import constant_int, constant_text, index, is_number, operand
 from gristmill.script.values import Launch, Loops, Opening, ThreadVariable, Value, describe
 
 _IGNORED_HINTS = ("pragma_unroll_explicit", "pragma_loop_partition_hint", "pragma_import_llvm", "disable_unroll")
@@ -327,5 +327,3 @@ TABLE: Mapping[str, Callable[..., Value]] = {
     **dict.fromkeys(_VENDOR, _vendor_only),
 }
 PYTHON: Mapping[str, Callable[..., Value]] = {"range": _counted(LoopKind.SERIAL)}
-
-__all__ = ["PYTHON", "TABLE", "as_index", "hints", "thread_axis"]
