@@ -7,8 +7,12 @@
 * take vectors as well (``math_exp_float32x8``), lane by lane;
 * are right under the exact semantics of the IR: every rounding counts, nothing may be contracted or reassociated, and
   they must not be compiled with fast math;
-* stay within 4 units in the last place over all of float32 (tests/mathlib, benchmarks/mathlib_accuracy.py), special
-  values as :mod:`gristmill.ir.op` says.
+* stay within 4 units in the last place over all of float32 and float64 (tests/mathlib,
+  benchmarks/mathlib_accuracy.py), special values as :mod:`gristmill.ir.op` says; those that the operation table calls
+  exact are exact.
+
+All of them exist for float32; for float64 all but ``fmod``; ``fma`` for neither. The functions of float32 use no
+float64, but ``sin``, ``cos`` and ``fmod`` use 64-bit integers.
 
 A back end passes the operations that its machine has (:data:`USUALLY_NATIVE` and perhaps more) to the pass, and those
 stay calls.
