@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from gristmill.errors import InternalError, Place, UserError
-from gristmill.ir.module import Module
+from gristmill.ir.module import CallingConvention, Function, Module
 from gristmill.ir.node import Node
 from gristmill.ir.span import place_of
 from gristmill.ir.target import Target
@@ -50,6 +50,11 @@ class Pass:
     def values_for(cls, context: PassContext) -> Mapping[str, Any]:
         """The options that follow from the target and the build; none for a pass that is the same for all."""
         return {}
+
+
+def is_interface(function: Function) -> bool:
+    """Whether a function is of the packed host interface: long, run once a call, and not worth optimising."""
+    return function.facts.convention is CallingConvention.PACKED_HOST
 
 
 @dataclass(frozen=True, slots=True)

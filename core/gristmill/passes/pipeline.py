@@ -11,9 +11,19 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from gristmill.errors import PluginError
+from gristmill.passes.check_symbols import CheckSymbols
+from gristmill.passes.flatten_buffers import FlattenBuffers
+from gristmill.passes.guard_arithmetic import GuardArithmetic
+from gristmill.passes.inline_functions import InlineFunctions
 from gristmill.passes.lower_blocks import LowerBlocks
+from gristmill.passes.lower_buffer_arguments import LowerBufferArguments
+from gristmill.passes.lower_mathematics import LowerMathematics
 from gristmill.passes.manager import Pass, Pipeline, Step
 from gristmill.passes.options import Maker, unknown_pass
+from gristmill.passes.remove_dead_code import RemoveDeadCode
+from gristmill.passes.simplify import Simplify
+from gristmill.passes.unroll_loops import UnrollLoops
+from gristmill.passes.vectorize_loops import VectorizeLoops
 from gristmill.plugin.protocols import Pass as PassProtocol
 from gristmill.plugin.protocols import PassContext, PassEntry
 
@@ -38,6 +48,11 @@ class Phase:
 
 PHASES: tuple[Phase, ...] = (
     Phase(
+        "symbols",
+        "What is wrong with the module as a whole is said before anything of it changes.",
+        (Planned(CheckSymbols, "first: the names are still those that the author wrote"),),
+    ),
+    Phase(
         "schedule",
         "Loops are moved, split and bound to threads, while blocks still say what may move.",
     ),
@@ -53,6 +68,42 @@ PHASES: tuple[Phase, ...] = (
     Phase(
         "host",
         "Public functions get the packed interface, which checks its arguments and calls the plain function.",
+    ),
+    Phase(
+        "memory",
+        "Buffers become pointers with flat indices; from here on no function takes a buffer.",
+        (
+            Planned(LowerBufferArguments, "after the packed interface, which needs the shapes of parameters"),
+            Planned(FlattenBuffers, "after parameters have become views, so that they are flattened too"),
+        ),
+    ),
+    Phase(
+        "loops",
+        "Loops take the form that their kind asks for; serial, parallel and unrolled ones are left.",
+        (
+            Planned(InlineFunctions, "before loops are vectorised: a call has no vector form", True),
+            Planned(Simplify, "after indices are flat; extents and conditions become constants here", True),
+            Planned(UnrollLoops, "before vectorising, which wants straight bodies", True),
+            Planned(VectorizeLoops, "with flat indices, of which one vector says all"),
+        ),
+    ),
+    Phase(
+        "mathematics",
+        "What the target has no instruction for becomes a call of the library.",
+        (Planned(LowerMathematics, "after vectorising, so that the library is called with vectors"),),
+    ),
+    Phase(
+        "arithmetic",
+        "Division and shifts lose the guards that bounds prove useless.",
+        (
+            Planned(Simplify, "once more: unrolling and vectorising have left constants", True),
+            Planned(GuardArithmetic, "after the last simplification, which knows total operations only", True),
+        ),
+    ),
+    Phase(
+        "cleanup",
+        "What nothing uses is removed.",
+        (Planned(RemoveDeadCode, "last: every pass may leave something unused", True),),
     ),
 )
 
