@@ -81,7 +81,7 @@ def test_packs_and_report(project: Path) -> None:
     assert verify_pack(scale.path) == []
     with open_pack(scale.path) as pack:
         assert [function.name for function in pack.manifest.functions] == ["scale", "negate"]
-        assert pack.manifest.functions[0].signature == "scale(x: Buffer((n), int32))"
+        assert pack.manifest.functions[0].signature == "scale(x: Buffer((n,), int32))"
         assert pack.manifest.functions[0].parameters[0].written
 
 

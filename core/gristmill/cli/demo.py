@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from gristmill.testing.demonstration import demonstrate
 
-    done = demonstrate(options.output, devices=options.device)
+    done = demonstrate(options.output, options.device)
     if options.json:
         write_json(done.as_json())
     else:

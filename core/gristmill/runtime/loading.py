@@ -33,13 +33,15 @@ def load(
     source: str | os.PathLike[str] | bytes | bytearray | memoryview,
     *,
     device: str | Device | None = None,
+    target: str | None = None,
     runtimes: Runtimes | None = None,
     externs: Mapping[str, Any] | None = None,
 ) -> LoadedPack:
     """Load a pack: a path, the bytes of a pack, or ``"package:module"`` for a pack that an installed package holds.
 
     ``device`` loads it on that device alone; otherwise for every runtime here that takes some of its code, on its first
-    device. ``externs`` gives C functions that kernels call: symbol to address, or to a ctypes function,
+    device. ``target`` takes the code of that target (as ``"cpu:x86-64-v2"``) instead of the best that runs here.
+    ``externs`` gives C functions that kernels call: symbol to address, or to a ctypes function,
     which must live as long as the pack's functions.
 
     Raises UserError: GM08xx for a damaged pack, GM0903 for a package or a module that is not there, GM0910 for an
@@ -51,7 +53,7 @@ def load(
     reader = _open(source)
     addresses = {symbol: given_address(symbol, given) for symbol, given in (externs or {}).items()}
     runtime_name = chosen.name.partition(":")[0] if chosen is not None else ""
-    variants = choose(reader.manifest, runtimes, runtime_name)
+    variants = choose(reader.manifest, runtimes, runtime_name, target or "")
     if not variants.usable:
         problems = [problem.message for problem in runtimes.registry.problems("runtimes")]
         raise nothing_fits(reader.name, reader.manifest, variants, problems)

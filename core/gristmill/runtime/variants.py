@@ -28,13 +28,16 @@ class Variants:
     refused: tuple[Refusal, ...]
 
 
-def choose(manifest: Manifest, runtimes: Runtimes, only: str = "") -> Variants:
-    """What of the pack can run here; ``only`` names the one runtime to consider."""
+def choose(manifest: Manifest, runtimes: Runtimes, only: str = "", target: str = "") -> Variants:
+    """What of the pack can run here; ``only`` names the one runtime to consider, ``target`` the one target."""
     usable: dict[str, tuple[Runtime, list[Member]]] = {}
     refused = []
     known = [runtime for runtime in runtimes.all() if only in ("", runtime.name)]
     without_device: dict[str, str] = {}
     for member in manifest.blobs:
+        if target not in ("", member.target):
+            refused.append(Refusal(member, f"target {target} was asked for"))
+            continue
         takers = [runtime for runtime in known if member.kind in runtime.blob_kinds]
         reasons = []
         for runtime in takers:

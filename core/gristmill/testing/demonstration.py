@@ -72,8 +72,8 @@ class Demonstration:
         }
 
 
-def demonstrate(output: str, devices: Collection[str] | None = None) -> Demonstration:
-    """Build the example project under ``output`` and run all of it.
+def demonstrate(output: str, chosen: Collection[str] | None = None) -> Demonstration:
+    """Build the example project under ``output`` and run all of it, on the devices ``chosen`` by name or on all.
 
     Results are compared with NumPy on the photograph, and with the reference executor on a small picture. Raises
     MissingError (GM0021) where Pillow, which reads and writes the pictures, is not installed.
@@ -86,7 +86,7 @@ def demonstrate(output: str, devices: Collection[str] | None = None) -> Demonstr
     checks = import_from(project, "checks")
     cases = checks.cases(picture)
     small_cases = checks.cases(picture[: _EXECUTOR_PICTURE[0], : _EXECUTOR_PICTURE[1]].copy(), count=1003, extent=19)
-    names, absent = present_devices(devices)
+    names, absent = present_devices(chosen)
     rows: list[Row] = []
     for name in names:
         rows += _run_on(name, report, cases, small_cases, absent)
@@ -99,7 +99,7 @@ def present_devices(chosen: Collection[str] | None) -> tuple[list[str], list[tup
     if chosen is not None:
         return [device(name).name for name in chosen], []
     found = devices()
-    return [entry.name for entry in found.present], [(entry.name, entry.reason) for entry in found.absent]
+    return [row.name for row in found if row.is_here], [(row.name, row.reason) for row in found if not row.is_here]
 
 
 def _run_on(
@@ -163,7 +163,7 @@ def _run(pack: LoadedPack, name: str, case: Any) -> tuple[list[Any], float]:
 
 def _agrees_with_executor(pack: LoadedPack, name: str, target: str, case: Any) -> bool:
     """Whether a small case gives what the reference executor gives, within the bound of the case."""
-    module = parse_module(pack.ir(target), f"{case.module}.gmir")
+    module = parse_module(pack.inspect("ir-text")[f"ir/{target}.gmir"], f"{case.module}.gmir")
     wanted = [value.copy() if isinstance(value, np.ndarray) else value for value in case.arguments]
     execute(module, case.function, wanted)
     results, _ = _run(pack, name, case)
