@@ -12,7 +12,7 @@ import pytest
 from gristmill.interp import Executor
 from gristmill.ir import expr as e
 from gristmill.ir.build import call
-from gristmill.ir.dtype import FLOAT32, FLOAT64, DType
+from gristmill.ir.dtype import BOOL, FLOAT32, FLOAT64, DType
 from gristmill.ir.module import Function, FunctionFacts, Module
 from gristmill.ir.stmt import Return
 
@@ -126,6 +126,6 @@ def test_remainders_of_float32_are_exact() -> None:
 
 
 def test_likely_is_its_operand() -> None:
-    flag = e.Var("flag", e.BOOL)
-    function = Function("f", (flag,), (), e.BOOL, Return(call("likely", flag)), FunctionFacts("f"))
+    flag = e.Var("flag", BOOL)
+    function = Function("f", (flag,), (), BOOL, Return(call("likely", flag)), FunctionFacts("f"))
     assert Executor(Module((function,))).call("f", [True]).value is True
