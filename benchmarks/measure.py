@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import resource
 import subprocess
 import sys
 import time
@@ -26,10 +26,10 @@ def process_seconds(commands: Mapping[str, Sequence[str]], rounds: int) -> dict[
     best = dict.fromkeys(commands, float("inf"))
     for _ in range(rounds):
         for name, command in commands.items():
-            before = os.times()
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-            after = os.times()
-            spent = (after.children_user - before.children_user) + (after.children_system - before.children_system)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            spent = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
             best[name] = min(best[name], spent)
     return best
 
