@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 
 from gristmill.ir.module import Module
+from gristmill.passes.deep import run_deep
 from gristmill_llvm.analysis import CallGraph
 from gristmill_llvm.calls import define_extern_table
 from gristmill_llvm.context import Generation, Signature
@@ -15,9 +14,6 @@ from gristmill_llvm.profile import Profile
 from gristmill_llvm.refusals import duplicate_symbol
 from gristmill_llvm.support import define_support
 from gristmill_llvm.writer import ModuleWriter
-
-_RECURSION = 20_000
-"""Depth of Python calls while expressions are visited; the parser bounds the nesting of what a user writes."""
 
 
 def module_text(module: Module, profile: Profile, name: str) -> str:
@@ -33,9 +29,8 @@ def module_text(module: Module, profile: Profile, name: str) -> str:
     generation = Generation(module, profile, writer, signatures, externs, graph.recursive)
     define_extern_table(generation)
     inlined = graph.always_inlined()
-    with _deep_recursion():
-        for function in module.functions:
-            define_function(generation, function, function.name in inlined)
+    for function in module.functions:
+        run_deep(partial(define_function, generation, function, function.name in inlined), function)
     define_support(writer, generation.support, generation.message_parts)
     return writer.text()
 
@@ -47,13 +42,3 @@ def _check_symbols(module: Module, profile: Profile) -> None:
         if symbol in owners:
             raise duplicate_symbol(symbol, owners[symbol], function.name, profile.target, function.span)
         owners[symbol] = function.name
-
-
-@contextmanager
-def _deep_recursion() -> Iterator[None]:
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, _RECURSION))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)

@@ -190,3 +190,18 @@ def test_a_sum_of_thousands_of_terms(elementwise):
     values = np.arange(8, dtype=np.int32)
     run = elementwise(build, (INT32,), INT32, targets=("cpu:x86-64-v2",), keep_texts=False, optimization=1)
     np.testing.assert_array_equal(run(values), values * 5001)
+
+
+def test_deep_nesting(elementwise):
+    """Sums that lean to the right take a Python call a level."""
+    values = np.array([-5, 0, 3, 1500], np.int64)
+    run = elementwise(lambda a: _nested(a, 3000), (INT64,), INT64, targets=("cpu:x86-64-v2",), optimization=1)
+    np.testing.assert_array_equal(run(values), values - 3000)
+
+
+def _nested(a, depth):
+    """``a - depth``, with the nesting on the right side, where it takes recursion."""
+    found = ir.Negate(a)
+    for _ in range(depth):
+        found = ir.Add(const(1, a.dtype), found)
+    return ir.Negate(found)
