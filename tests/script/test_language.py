@@ -663,6 +663,18 @@ def test_a_block_finds_its_reads_and_writes():
     np.testing.assert_allclose(c, expected, rtol=1e-5)
 
 
+def test_a_block_counts_what_it_does_through_views():
+    text = kernel(
+        'with T.block("b"):\n'
+        '    v = T.decl_buffer((2, 4), "int64", data=out.data)\n'
+        "    for i in range(4):\n"
+        "        v[1, i] = i"
+    )
+    (block,) = nodes(read(text), stmt.Block)
+    assert [(region.buffer.name, region.ranges[0].extent.value) for region in block.writes] == [("out", 8)]
+    assert block.reads == ()
+
+
 def test_blocks_own_their_buffers():
     text = kernel(
         'with T.block("b"):\n'

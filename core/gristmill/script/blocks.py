@@ -124,7 +124,7 @@ def _block(ctx: Context, item: ast.withitem, name: str, inside: Callable[[], Stm
     reads, writes = parts.reads, parts.writes
     if reads is None or writes is None:
         outside = ctx.visible_variables() | {axis.var for axis in parts.axes}
-        found_reads, found_writes = footprint(body, parts.init, local, parts.matches, outside)
+        found_reads, found_writes = footprint(body, parts.init, local, parts.matches, outside, ctx.visible_buffers())
         reads = found_reads if reads is None else reads
         writes = found_writes if writes is None else writes
     ctx.emit(

@@ -155,6 +155,15 @@ class Context:
         """Every variable that code written here may mention."""
         return {value for scope in self.scopes for value in scope.values() if isinstance(value, Var)}
 
+    def visible_buffers(self) -> dict[Var, Buffer]:
+        """The buffers that code written here may mention, by their data; of several views the outermost."""
+        found: dict[Var, Buffer] = {}
+        for scope in self.scopes:
+            for value in scope.values():
+                if isinstance(value, Buffer):
+                    found.setdefault(value.data, value)
+        return found
+
     @property
     def is_conditional(self) -> bool:
         """Whether the statement may run other than exactly once."""

@@ -180,7 +180,7 @@ def _item(ctx: Context, node: ast.Subscript, owner: tuple[Value, ...]) -> Value:
             node.slice,
             f"the tuple has {len(owner)} items, and `{ctx.segment(node.slice)}` is not the number of one of them",
             label="no such item",
-            hint="tuples are indexed by constants; loop over their items with `T.unroll` is not possible",
+            hint="tuples are indexed by constants; to index by a variable, store the values in a local buffer",
         )
     return owner[position]
 

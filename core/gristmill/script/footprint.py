@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from gristmill.ir.build import const
@@ -11,6 +11,7 @@ from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer, Range, Region
 from gristmill.ir.stmt import Allocate, Block, MatchBuffer, Stmt, Store, View
 from gristmill.script.linear import same
+from gristmill.script.memory import whole
 
 
 class _Gathering:
@@ -74,8 +75,11 @@ def footprint(
     local: AbstractSet[Buffer],
     matches: Sequence[MatchBuffer],
     outside: AbstractSet[Var],
+    roots: Mapping[Var, Buffer],
 ) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
     """Reads and writes of a block with that body; ``outside`` are the variables that regions may be stated in.
+
+    ``roots`` are the buffers outside, by their data: an access through a view made inside counts for all of its root.
 
     What a reduction reads of its own result is no read: its init makes it.
     """
@@ -87,6 +91,9 @@ def footprint(
     hidden = made | local
     reads, writes = _Gathering(hidden, outside), _Gathering(hidden, outside)
     sources = {match.buffer: match.region for match in matches}
+    for node in walk(body):
+        if isinstance(node, View) and node.source is None and node.buffer.data in roots:
+            sources[node.buffer] = whole(roots[node.buffer.data])
     for part in (init, body):
         if part is None:
             continue
