@@ -13,9 +13,10 @@ from dataclasses import replace
 
 from gristmill.ir.build import cast, conjunction, const, false, less, sequence, true
 from gristmill.ir.dtype import BOOL, HANDLE, INT64, DType
-from gristmill.ir.expr import Add, Expr, Load, Max, Not, Var
+from gristmill.ir.expr import Add, AddressOf, Expr, Load, Max, Not, Var
 from gristmill.ir.functor import substitute, walk
 from gristmill.ir.memory import Buffer, PointerType, Scope
+from gristmill.ir.node import Node
 from gristmill.ir.span import Span
 from gristmill.ir.stmt import (
     Allocate,
@@ -33,7 +34,7 @@ from gristmill.ir.stmt import (
     View,
     While,
 )
-from gristmill.passes.layout import as_int64, offset_of, plus, times
+from gristmill.passes.layout import as_int64, times
 
 
 def lock_step(loop: For, lanes: int) -> Stmt:
@@ -105,30 +106,42 @@ class _LockStep:
 
     def with_own(self, lane: Var, body: Stmt) -> Stmt:
         """Code for one lane: the names that it uses are read from the lane's memory, and its buffers declared."""
-        used_buffers = self.used_buffers(body)
+        for _ in self.pointers:
+            body = substitute(body, self.pointers)
+        declared = self.used_buffers(body)
+        sources = [self.views[buffer].source for buffer in declared if buffer in self.views]
+        binds, values = self.names_for(lane, [body, *declared, *(source for source in sources if source is not None)])
         declarations: list[Stmt] = []
         buffers: dict[Buffer, Buffer] = {}
-        pointers: dict[Var, Expr] = {}
-        for buffer in used_buffers:
+        for buffer in declared:
+            source: Expr | None
             if buffer in self.own:
+                # The lane's part of the memory of all lanes.
                 own, size = self.own[buffer]
-                offset = plus(offset_of(buffer), times(lane, size))
-                declared: View = View(replace(buffer, data=own.data, offset=offset))
-                pointers[buffer.data] = own.data
+                source = AddressOf(own, (times(lane, size),))
             else:
-                declared = self.views[buffer]
-                fresh = replace(buffer, data=replace(buffer.data)) if declared.source is not None else replace(buffer)
-                declared = replace(declared, buffer=fresh)
-                if declared.source is not None:
-                    pointers[buffer.data] = fresh.data
-            buffers[buffer] = declared.buffer
-            declarations.append(declared)
-        code = sequence(*declarations, body)
-        values: dict[Var, Expr] = {**pointers}
-        for _ in range(len(self.pointers) + 1):
-            code = substitute(code, self.pointers)
+                source = self.views[buffer].source
+                source = None if source is None else substitute(source, values, buffers)
+            if source is not None:
+                values[buffer.data] = replace(buffer.data)
+            data = values.get(buffer.data, buffer.data)
+            assert isinstance(data, Var)
+            fresh = replace(
+                buffer,
+                shape=tuple(substitute(part, values, buffers) for part in buffer.shape),
+                strides=tuple(substitute(part, values, buffers) for part in buffer.strides),
+                offset=None if buffer.offset is None else substitute(buffer.offset, values, buffers),
+                data=data,
+            )
+            buffers[buffer] = fresh
+            declarations.append(View(fresh, source))
+        return sequence(*binds, *declarations, substitute(body, values, buffers))
+
+    def names_for(self, lane: Var, nodes: Iterable[Node]) -> tuple[list[Stmt], dict[Var, Expr]]:
+        """Names for what the lane has of the variables that the nodes mention, and those names by variable."""
         binds: list[Stmt] = []
-        for var in [node for node in walk(code) if isinstance(node, Var)]:
+        values: dict[Var, Expr] = {}
+        for var in [part for node in nodes for part in walk(node) if isinstance(part, Var)]:
             if var in values:
                 continue
             if var is self.loop_var:
@@ -140,7 +153,7 @@ class _LockStep:
             name = Var(var.name, var.type)
             values[var] = name
             binds.append(Bind(name, value))
-        return sequence(*binds, substitute(code, values, buffers))
+        return binds, values
 
     def used_buffers(self, body: Stmt) -> list[Buffer]:
         """The buffers of lanes, and views, that the code uses, sources of views before them."""

@@ -202,9 +202,11 @@ class _VectorForm(Functor[Any], over=ALL_NODES):
     def visit_Store(self, node: Store) -> Stmt:
         buffer, indices = self.access(node.buffer, node.indices)
         value = self.expression(node.value)
-        lanes = max(value.dtype.lanes if node.value.dtype.lanes == 1 else 1, indices[-1].dtype.lanes if indices else 1)
-        if lanes == 1:
-            return replace(node, buffer=buffer, indices=indices, value=value)
+        parts = (*indices, value)
+        if buffer is node.buffer and parts == (*node.indices, node.value):
+            return node
+        if any(part.dtype.lanes > 1 for part in (*node.indices, node.value)):
+            raise NotVectorizable("a vector is stored, to a place that differs between lanes")
         if not indices:
             raise NotVectorizable("lanes write different values into one scalar")
         if indices[-1].dtype.lanes == 1:
