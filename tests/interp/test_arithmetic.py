@@ -202,7 +202,9 @@ def exact_fma(a: float, b: float, c: float, dtype: DType) -> float:
     near = NUMPY[dtype].type(float(exact)) if abs(exact) < 2**1020 else NUMPY[dtype].type(np.inf)
     candidates = [near, np.nextafter(near, NUMPY[dtype].type(np.inf)), np.nextafter(near, NUMPY[dtype].type(-np.inf))]
     finite = [candidate for candidate in candidates if np.isfinite(candidate)]
-    distances = sorted((abs(Fraction(float(candidate)) - exact), _is_odd(candidate), float(candidate)) for candidate in finite)
+    distances = sorted(
+        (abs(Fraction(float(candidate)) - exact), _is_odd(candidate), float(candidate)) for candidate in finite
+    )
     return distances[0][2]
 
 
@@ -250,7 +252,10 @@ def test_fused_multiply_and_add_of_specials() -> None:
 def test_casts(source: DType, target: DType) -> None:
     given = Formula([source], lambda a: e.Cast(target, a), target)
     if source.is_float:
-        values = [*float_corners(source), *(float(np.array([x]).astype(NUMPY[source])[0]) for x in (127.5, -128.9, 300.7))]
+        values = [
+            *float_corners(source),
+            *(float(np.array([x]).astype(NUMPY[source])[0]) for x in (127.5, -128.9, 300.7)),
+        ]
     else:
         values = [0, 1] if source.is_bool else [*integer_corners(source), source.maximum - 2, source.maximum // 3]
     for a in values:
@@ -318,9 +323,7 @@ def test_reinterpretation() -> None:
     assert Formula([INT8], lambda a: e.Reinterpret(UINT8, a))(-1) == 255
     assert Formula([FLOAT16], lambda a: e.Reinterpret(parse_dtype("uint16"), a))(1.0) == 0x3C00
     assert Formula([parse_dtype("uint16")], lambda a: e.Reinterpret(BFLOAT16, a))(0x3F80) == 1.0
-    four = Formula(
-        [INT32], lambda a: e.Shuffle((e.Reinterpret(parse_dtype("uint8x4"), a),), (3,)), UINT8
-    )
+    four = Formula([INT32], lambda a: e.Shuffle((e.Reinterpret(parse_dtype("uint8x4"), a),), (3,)), UINT8)
     assert four(0x12345678) == 0x12  # least significant bytes first
 
 
@@ -370,7 +373,9 @@ def test_deep_conditional_expressions() -> None:
     def chain(a: e.Expr, b: e.Expr) -> e.Expr:
         found: e.Expr = a
         for number in range(250):
-            found = e.IfThenElse(e.Equal(b, e.IntImm(number, INT32)), e.FloorDiv(a, b), e.Add(found, e.IntImm(1, INT32)))
+            found = e.IfThenElse(
+                e.Equal(b, e.IntImm(number, INT32)), e.FloorDiv(a, b), e.Add(found, e.IntImm(1, INT32))
+            )
         return found
 
     given = Formula([INT32, INT32], chain)

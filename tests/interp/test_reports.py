@@ -231,7 +231,9 @@ function @f(n: int32, c: bool) {
     ],
 )
 def test_an_endless_program(body: str) -> None:
-    found, node = reported(f"function @g() {{\n}}\nfunction @f() {{\n{body}\n}}", "f", [], ExecutionOptions(step_limit=50_000))
+    found, node = reported(
+        f"function @g() {{\n}}\nfunction @f() {{\n{body}\n}}", "f", [], ExecutionOptions(step_limit=50_000)
+    )
     assert found.code == "GM0508"
     assert "50,000 steps" in found.message
     assert node is not None

@@ -310,7 +310,8 @@ function @f(a: float32[4, 8], c: float32[4]) {
 
 
 def test_a_match_names_sizes_strides_and_offset() -> None:
-    run = executor("""
+    run = executor(
+        """
 function @f(a: int32[4, 6], out: int64[3], b: int32[2]) {
   block "corner"
     match t: int32[2, 3] strides [s, 1] offset o = a[1 +: 2, 2 +: 3]
@@ -321,7 +322,8 @@ function @f(a: int32[4, 6], out: int64[3], b: int32[2]) {
   }
   out[0] = 0
 }
-""".replace("strides [s, 1] offset o ", ""))
+""".replace("strides [s, 1] offset o ", "")
+    )
     a = np.arange(24, dtype=np.int32).reshape(4, 6)
     b = np.zeros(2, np.int32)
     run.call("f", [a, np.zeros(3, np.int64), b])

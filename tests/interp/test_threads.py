@@ -464,7 +464,7 @@ function @f<n: int64, m: int64>(x: int32[n, m], out: int32[n, m]) {
 }
 """
     x = np.arange(6, dtype=np.int32).reshape(2, 3)
-    expected = (x + [[0, 1, 2], [10, 11, 12]])[:, ::-1]
+    expected = (x + np.array([[0, 1, 2], [10, 11, 12]]))[:, ::-1]
     out = np.zeros((2, 3), np.int32)
     Executor(placed_module(text)[0]).call("f", [x, out], ExecutionOptions(shuffle_seed=9))
     assert np.array_equal(out, expected)

@@ -26,12 +26,12 @@ class _Placing(Mutator):
         self.texts: dict[Place, str] = {}
 
     def visit_Node(self, node: Node) -> Any:
-        found = self.generic(node)
+        found: Any = self.generic(node)
         if isinstance(node, (e.Var, Buffer)):
             return found
         place = Place("kernel.py", len(self.texts) + 1, 1, len(self.texts) + 1, 2)
         self.texts[place] = print_node(node)
-        return replace(found, span=Span(place))  # type: ignore[call-arg]
+        return replace(found, span=Span(place))
 
     visit_Seq = Mutator.visit_Seq
 
