@@ -82,6 +82,16 @@ N = 4
 def f(x: T.Buffer((8,), "float32")):
     x[0] = N
 """,
+    "one constant wrong in two parameters": """
+N = 3
+N = 4
+    ^ GM0220 give each constant a name of its own
+
+@T.prim_func
+def f(x: T.Buffer((N,), "float32"), y: T.Buffer((N,), "float32"), z: int):
+                                                                     ^^^ GM0226 say how wide it is
+    x[0] = 1
+""",
     "unknown decorator": """
 @T.prim_fun
  ^^^^^^^^^^ GM0221 mark it with `@T.prim_func`
@@ -92,6 +102,12 @@ def f(x: T.Buffer((8,), "float32")):
 @T.prim_func
 @staticmethod
  ^^^^^^^^^^^^ GM0221 mark it with `@T.prim_func` alone
+def f(x: T.Buffer((8,), "float32")):
+    x[0] = 1
+""",
+    "function that decorates itself": """
+@f
+ ^ GM0221 give the function another name
 def f(x: T.Buffer((8,), "float32")):
     x[0] = 1
 """,
@@ -464,6 +480,15 @@ def test_imports_out_of_the_project(tmp_path):
     with pytest.raises(UserError) as caught:
         parse_file(project / "k.py", root=project)
     assert caught.value.code == "GM0212"
+
+
+def test_imports_in_a_circle(tmp_path):
+    (tmp_path / "k.py").write_text(T + "from .other import N\n" + KERNEL.replace("= 1", "= N"))
+    (tmp_path / "other.py").write_text("from .k import N\n")
+    with pytest.raises(UserError) as caught:
+        parse_file(tmp_path / "k.py", root=tmp_path)
+    assert {one.code for one in caught.value.diagnostics} == {"GM0218"}
+    assert "one of the files" in caught.value.diagnostics[0].hint
 
 
 def test_mistakes_in_an_imported_file_name_that_file(tmp_path):

@@ -142,8 +142,21 @@ def import_value(ctx: Context, definition: Definition, name: str) -> Value:
         return definition.value
     if definition.state == "wrong":
         raise Reported
-    definition.state = "wrong"
-    definition.value = _import(ctx, definition, module, level, inner, name)
+    assert isinstance(definition.node, ast.alias)
+    if definition.state == "folding":
+        raise ctx.mistake(
+            "GM0218",
+            definition.node,
+            f"the import of `{name}` leads back to itself",
+            label="a circle",
+            hint="define the name in one of the files, and import it in the others",
+        )
+    definition.state = "folding"
+    try:
+        definition.value = _import(ctx, definition, module, level, inner, name)
+    except (Mistake, Reported):
+        definition.state = "wrong"
+        raise
     definition.state = "done"
     return definition.value
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gristmill.errors import Note, Place, close_match
+from gristmill.errors import InternalError, Note, Place, close_match
 from gristmill.ir.dtype import DType
 from gristmill.ir.expr import Expr
 from gristmill.ir.module import Extern, Module
@@ -40,6 +40,8 @@ class Project:
     callees: dict[tuple[str, str, str], Callee] = field(default_factory=dict)
     names: dict[str, Callee] = field(default_factory=dict)
     """Functions of the module by the name they have in it."""
+    deciding: set[tuple[str, str, str]] = field(default_factory=set)
+    """Functions whose decorators are being read."""
     order: list[Callee] = field(default_factory=list)
     used_externs: dict[str, str] = field(default_factory=dict)
     main: str = ""
@@ -77,7 +79,19 @@ class Project:
                 label="async",
                 hint=f"write `def {name}(...)`",
             )
-        role = role_of(inner, node)
+        if key in self.deciding:
+            raise inner.mistake(
+                "GM0221",
+                node.decorator_list[0],
+                f"`{name}` is the function itself, which cannot be its own decorator",
+                label="not a decorator of kernels",
+                hint="give the function another name than what is imported",
+            )
+        self.deciding.add(key)
+        try:
+            role = role_of(inner, node)
+        finally:
+            self.deciding.discard(key)
         found = Callee(name, file, node, role is Role.PUBLIC, role is Role.MACRO, owner)
         self.callees[key] = found
         return found
@@ -184,6 +198,12 @@ class Project:
             self.lower(self.order[position])
             position += 1
         self.problems.check()
+        for callee in self.callees.values():
+            if callee.state in ("wrong", "signing", "lowering"):
+                raise InternalError(
+                    f"the function {callee.name} was given up without a reason",
+                    place=callee.file.source.name_place(callee.node),
+                )
         made = [callee.function for callee in self._in_source_order() if callee.function is not None]
         chosen_names = {id(callee) for callee in chosen}
         for callee in self.order:

@@ -13,36 +13,35 @@ from gristmill.script.annotations import not_a_type, unquoted
 from gristmill.script.calls.arguments import bind
 from gristmill.script.context import Context
 from gristmill.script.expressions import lower
-from gristmill.script.problems import Mistake
+from gristmill.script.problems import Mistake, Reported
 from gristmill.script.shapes import layout, make_buffer
 from gristmill.script.values import Callee, Intrinsic, PointerAnnotation, Symbolic, Value, describe
 
 
 def read_signature(ctx: Context, callee: Callee) -> None:
-    """Fill in parameters, sizes and (stated) result of a function. Raises Mistake; all parameters are tried first."""
+    """Fill in parameters, sizes and (stated) result of a function. All parameters are tried.
+
+    Raises Mistake, or Reported if all that is wrong is in ``ctx.problems`` already.
+    """
     node = callee.node
     _refuse_other_parameters(ctx, callee)
     scope = ctx.scopes[0]
     found: dict[str, Var | Buffer] = {}
-    wrong: list[Mistake] = []
+    is_wrong = False
     # Scalars first, so that shapes may use them wherever they stand.
     for arg in sorted(node.args.args, key=lambda one: _is_buffer(one.annotation)):
         try:
             param = _parameter(ctx, callee, arg)
-        except Mistake as problem:
-            wrong.append(problem)
+        except (Mistake, Reported) as problem:
+            ctx.problems.add(problem)
+            is_wrong = True
             ctx.poisoned.add(arg.arg)
             continue
         found[arg.arg] = param
         scope[arg.arg] = param
-    try:
-        callee.returns = _result(ctx, callee)
-    except Mistake as problem:
-        wrong.append(problem)
-    if wrong:
-        for one in wrong[:-1]:
-            ctx.problems.add(one)
-        raise wrong[-1]
+    callee.returns = _result(ctx, callee)
+    if is_wrong:
+        raise Reported
     _match_pointers(ctx, callee, found)
     callee.params = tuple(found[arg.arg] for arg in node.args.args)
     callee.sizes = _sizes(callee.params)
