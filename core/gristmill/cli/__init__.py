@@ -9,7 +9,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from gristmill.cli import streams
 from gristmill.version import __version__
+
+_EXIT_MISSING = 3
+_EXIT_INTERRUPTED = 130
+_EXIT_BROKEN_PIPE = 141
 
 COMMANDS = {
     "init": "begin a project: a manifest and a first kernel",
@@ -32,6 +37,26 @@ COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status (see :mod:`gristmill.errors`)."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    streams.prepare()
+    before, sys.stdout = sys.stdout, streams.Output(sys.stdout)
+    try:
+        status = _answer(words)
+        sys.stdout.flush()
+        return status
+    except streams.OutputLost as lost:
+        streams.give_up(before)
+        if isinstance(lost.cause, BrokenPipeError):
+            return _EXIT_BROKEN_PIPE
+        streams.complain(f"error[GM0011]: standard output can't be written: {lost.cause.strerror}")
+        return _EXIT_MISSING
+    except KeyboardInterrupt:
+        streams.complain("interrupted")
+        return _EXIT_INTERRUPTED
+    finally:
+        sys.stdout = before
+
+
+def _answer(words: list[str]) -> int:
     if words[:1] == ["--version"] or words[:1] == ["-V"]:
         print(f"gristmill {__version__}")
         return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from gristmill.cli import COMMANDS
 from gristmill.cli.output import write_json
+from gristmill.cli.streams import OutputLost, complain
 from gristmill.errors import (
     EXIT_INTERNAL,
     EXIT_USAGE,
@@ -25,9 +25,6 @@ from gristmill.errors import (
 
 if TYPE_CHECKING:
     from gristmill.plugin.protocols import CommandEntry
-
-_EXIT_INTERRUPTED = 130
-_EXIT_BROKEN_PIPE = 141
 
 
 class Command(Protocol):
@@ -49,20 +46,13 @@ def dispatch(words: Sequence[str]) -> int:
     """Run the command that the first word names with the others as its arguments."""
     as_json = "--json" in words[1:]
     try:
-        status = _run(words)
-        sys.stdout.flush()
-        return status
+        return _run(words)
     except UserError as error:
         return _refuse(error.render(wants_color(sys.stderr)), error.diagnostics, error, as_json)
     except MissingError as error:
         return _refuse(error.diagnostic.render(color=wants_color(sys.stderr)), (error.diagnostic,), error, as_json)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return _EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # The reader has gone. Nothing may be written to the pipe any more, not even by Python's own flush at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _EXIT_BROKEN_PIPE
+    except OutputLost:
+        raise
     except Exception as error:
         return _fault(error, as_json)
 
@@ -125,7 +115,7 @@ def _refuse(text: str, diagnostics: Sequence[Diagnostic], error: GristmillError,
     if as_json:
         write_json({"diagnostics": [diagnostic.as_json() for diagnostic in diagnostics]})
     else:
-        print(text, file=sys.stderr)
+        complain(text)
     return error.exit_status
 
 
@@ -139,11 +129,11 @@ def _fault(error: Exception, as_json: bool) -> int:
     if as_json:
         write_json({"internal_error": text})
     else:
-        print(text, file=sys.stderr)
+        complain(text)
     if _shows_tracebacks():
         import traceback
 
-        traceback.print_exception(error, file=sys.stderr)
+        complain("".join(traceback.format_exception(error)))
     return status
 
 

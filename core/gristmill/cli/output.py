@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,9 +18,11 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
 
 
 def write_json(content: Mapping[str, Any]) -> None:
-    """One object on standard output, with the schema's number and Gristmill's version first."""
-    json.dump({"schema": JSON_SCHEMA, "version": __version__, **content}, sys.stdout, indent=2, ensure_ascii=False)
-    print()
+    """One object on standard output, whole or not at all, with the schema's number and Gristmill's version first.
+
+    In ASCII, which every encoding of standard output has, and which keeps what is no Unicode in a path.
+    """
+    print(json.dumps({"schema": JSON_SCHEMA, "version": __version__, **content}, indent=2))
 
 
 def write_table(titles: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str] = ()) -> None:
