@@ -37,6 +37,7 @@ class ExpressionMaker:
         self.place = Place()
         self.helpers: list[Helper] = []
         self.within_indices = 0
+        self.mathematics_in: frozenset[DType] = frozenset()
 
     # Leaves -----------------------------------------------------------------------------------------------------------
 
@@ -167,7 +168,7 @@ class ExpressionMaker:
             return e.Negate(self.make(dtype, depth))
         if roll < 0.86:
             return call(self.chance.pick(("floor", "ceil", "round", "trunc", "abs")), self.make(dtype, depth))
-        if roll < 0.9 and self.allowed("fmod"):
+        if roll < 0.9 and self.allowed("fmod") and dtype.element in self.mathematics_in:
             return call("fmod", self.make(dtype, depth), self.make(dtype, depth))
         if roll < 0.95 and self.allowed("fma"):
             return call("fma", *(self.make(dtype, depth) for _ in range(3)))

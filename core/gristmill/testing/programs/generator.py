@@ -34,7 +34,7 @@ def random_program(
     """The program of a seed.
 
     ``dtypes`` are the scalar types that it uses (int64 besides, for indices), ``constructs`` a choice of
-    :data:`CONSTRUCTS`, ``mathematics_in`` the float types in which exp and the like may occur.
+    :data:`CONSTRUCTS`, ``mathematics_in`` the float types in which exp and the like, and fmod, may occur.
     """
     unknown = set(constructs) - CONSTRUCTS
     if unknown:

@@ -93,7 +93,8 @@ def _statements(body: s.Stmt) -> Iterator[tuple[Node, Node]]:
 
 def _expressions(body: s.Stmt) -> Iterator[tuple[Node, Node]]:
     for node in walk(body):
-        if not isinstance(node, e.Expr) or isinstance(node, (e.IntImm, e.FloatImm, e.BufferRef, e.AddressOf)):
+        # A variable is one object wherever it stands, also where it is defined: what it stands in is replaced instead.
+        if not isinstance(node, e.Expr) or isinstance(node, (e.Var, e.IntImm, e.FloatImm, e.BufferRef, e.AddressOf)):
             continue
         dtype = node.dtype
         if dtype.is_handle or dtype.is_void:

@@ -24,7 +24,6 @@ class StatementMaker(ExpressionMaker):
     """Makes statements of one function, whose result is ``returns``."""
 
     returns: DType = VOID
-    mathematics_in: frozenset[DType] = frozenset()
     serial_number: int = 0
 
     def name(self, stem: str) -> str:
