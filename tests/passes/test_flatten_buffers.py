@@ -63,7 +63,7 @@ def test_a_buffer_passed_whole_keeps_its_shape():
         function @f(p: ptr<float32, global>) {
           view a: float32[4, 4] over p
           a[1, 1] = 0.0
-          packed "show"(a)
+          evaluate packed "show"(buffer(a))
         }
         """
     )
@@ -86,4 +86,4 @@ def test_vector_indices_stay_vectors():
         """
     )
     (load,) = [node for node in walk(FlattenBuffers().run(module)) if isinstance(node, Load)]
-    assert str(load.indices[0]) == "ramp(20, 1, 4)" or repr(load.indices[0]) == "ramp(20, 1, 4)"
+    assert repr(load.indices[0]) == "ramp(20, 1, 4)"

@@ -57,7 +57,7 @@ def scale(x: T.Buffer(("n", 3), "int32"), by: T.int32):
 
 
 def test_a_call_passes_the_sizes_it_can_prove():
-    before, after = lowered(
+    _, after = lowered(
         SCALE
         + """
 @T.prim_func

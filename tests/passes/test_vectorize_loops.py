@@ -87,7 +87,6 @@ VECTOR = {
         'for i in T.vectorized(4):\n    t = T.alloc_buffer((3,), "int64", scope="local")\n'
         "    for k in range(3):\n        t[k] = a[i + k]\n    b[i] = t[0] * t[1] + t[2]"
     ),
-    "int32 variables": "for i in T.vectorized(T.int32(8)):\n    b[i] = a[i] + T.cast(i, 'int64')",
 }
 
 
@@ -133,6 +132,16 @@ LOCK_STEP = {
         "    if a[i] > 1:\n        b[i] = t[0, 1] * t[0, 2] + t[1, 2]"
     ),
     "an operand that some lanes evaluate": "for i in T.vectorized(8):\n    b[i + 1] = T.if_then_else(a[i] > 2, b[i], 9)",
+    "vectorized in vectorized": (
+        "for i in T.vectorized(4):\n    v = a[i]\n    for j in T.vectorized(3):\n        b[i + j] = b[j] + v + i\n"
+        "        b[2 - j + i] = i * 10 + j\n    a[i + 1] = b[i]"
+    ),
+    "vectorized in a branch of vectorized": (
+        'for i in T.vectorized(4):\n    t = T.alloc_buffer((3,), "int64", scope="local")\n    for k in range(3):\n'
+        "        t[k] = a[i + k]\n    if a[i] > 0:\n        for j in T.vectorized(3):\n"
+        "            if b[j] > 1:\n                continue\n"
+        "            u = t[j]\n            u = u + 1\n            b[i] = u + j"
+    ),
     "branches in branches": (
         "for i in T.vectorized(8):\n    if a[i] > 0:\n        if b[i] > 0:\n            b[i + 1] = 5\n"
         "        else:\n            b[i + 2] = 6\n        a[i + 1] = b[i]\n    b[i] = a[i + 1]"

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from gristmill.ir.build import cast, conjunction, const, false, less, sequence, true
 from gristmill.ir.dtype import BOOL, HANDLE, INT64, DType
-from gristmill.ir.expr import Add, AddressOf, Expr, Load, Max, Not, Var
+from gristmill.ir.expr import Add, AddressOf, Expr, FloorDiv, FloorMod, IntImm, Load, Max, Not, Var
 from gristmill.ir.functor import substitute, walk
 from gristmill.ir.memory import Buffer, PointerType, Scope
 from gristmill.ir.node import Node
@@ -60,7 +60,8 @@ class _LockStep:
         self.out: list[Stmt] = []
         self.kept: dict[Var, Buffer] = {}
         self.pointers: dict[Var, Expr] = {}
-        self.own: dict[Buffer, tuple[Buffer, Expr]] = {}
+        self.own: dict[Buffer, tuple[Buffer, Expr, int]] = {}
+        """For memory that each lane has its own of: that of all lanes, the size of a part, how many lanes share one."""
         self.views: dict[Buffer, View] = {}
         self.mask: Buffer | None = None
         self.flags: list[dict[str, Buffer]] = [{}]
@@ -81,8 +82,12 @@ class _LockStep:
         return flag
 
     def set_all(self, flag: Buffer, value: bool) -> None:
+        self.every_lane(lambda lane: Store(flag, (lane,), true() if value else false()))
+
+    def every_lane(self, make: Callable[[Var], Stmt]) -> None:
+        """A loop over all lanes, those that do not run too."""
         lane = Var("lane", INT64)
-        self.out.append(self.loop(lane, Store(flag, (lane,), true() if value else false())))
+        self.out.append(self.loop(lane, make(lane)))
 
     def loop(self, lane: Var, body: Stmt, span: Span | None = None) -> For:
         return For(lane, const(0, INT64), const(self.lanes, INT64), LoopKind.SERIAL, body, span=span)
@@ -117,8 +122,8 @@ class _LockStep:
             source: Expr | None
             if buffer in self.own:
                 # The lane's part of the memory of all lanes.
-                own, size = self.own[buffer]
-                source = AddressOf(own, (times(lane, size),))
+                own, size, sharing = self.own[buffer]
+                source = AddressOf(own, (times(_group(lane, sharing), size),))
             else:
                 source = self.views[buffer].source
                 source = None if source is None else substitute(source, values, buffers)
@@ -144,10 +149,10 @@ class _LockStep:
         for var in [part for node in nodes for part in walk(node) if isinstance(part, Var)]:
             if var in values:
                 continue
-            if var is self.loop_var:
-                value: Expr = Add(self.start, cast(lane, var.type))
-            elif var in self.kept:
-                value = Load(self.kept[var], (lane,))
+            if var in self.kept:
+                value: Expr = Load(self.kept[var], (lane,))
+            elif var is self.loop_var:
+                value = Add(self.start, cast(lane, var.type))
             else:
                 continue
             name = Var(var.name, var.type)
@@ -210,6 +215,8 @@ class _LockStep:
                 self.over_lanes(lambda lane: [node], node.span)
             case If():
                 self.branch(node)
+            case For() if node.kind is LoopKind.VECTORIZED:
+                self.lanes_of_lanes(node)
             case For():
                 self.serial_loop(node)
             case While():
@@ -251,7 +258,7 @@ class _LockStep:
         shape = (times(size, const(self.lanes, INT64)),)
         own = replace(node.buffer, shape=shape, strides=(), offset=None, data=data)
         self.out.append(replace(node, buffer=own))
-        self.own[node.buffer] = (own, size)
+        self.own[node.buffer] = (own, size, 1)
 
     def branch(self, node: If) -> None:
         yes, no = self.new("then", BOOL), self.new("otherwise", BOOL)
@@ -316,13 +323,45 @@ class _LockStep:
         self.flags.pop()
         self.out.append(For(count, const(0, dtype), Load(most, ()), LoopKind.SERIAL, body, span=node.span))
 
+    def lanes_of_lanes(self, node: For) -> None:
+        """A vectorised loop in another: the iterations of both are lanes, those of the inner one side by side."""
+        assert isinstance(node.extent, IntImm)
+        inner = node.extent.value
+        if inner <= 0:
+            return
+        minimum = self.evaluated("minimum", node.minimum, node.span)
+        outer_mask = self.new("inside", BOOL)
+        self.every_lane(lambda lane: Store(outer_mask, (lane,), self.active(lane)))
+        mentioned = {part for part in walk(node.body) if isinstance(part, Var)}
+        names = {var: kept for var, kept in self.kept.items() if var in mentioned}
+        if self.loop_var in mentioned and self.loop_var not in names:
+            names[self.loop_var] = self.evaluated(self.loop_var.name, self.loop_var, node.span)
+        outside = self.lanes, self.kept, self.own, self.mask, self.flags
+        self.lanes, self.flags = self.lanes * inner, [{}]
+        self.own = {buffer: (own, size, sharing * inner) for buffer, (own, size, sharing) in self.own.items()}
+        self.mask = self.new("inside", BOOL)
+        mask = self.mask
+        self.every_lane(lambda lane: Store(mask, (lane,), Load(outer_mask, (_group(lane, inner),))))
+        self.kept = {var: self.new(var.name, var.type) for var in (*names, node.var)}
+
+        def copies(lane: Var) -> Stmt:
+            outer = _group(lane, inner)
+            number = cast(FloorMod(lane, const(inner, INT64)), node.var.type)
+            values: dict[Var, Expr] = {var: Load(kept, (outer,)) for var, kept in names.items()}
+            values[node.var] = Add(Load(minimum, (outer,)), number)
+            stores = (Store(self.kept[var], (lane,), value) for var, value in values.items())
+            return If(Load(mask, (lane,)), sequence(*stores))
+
+        self.every_lane(copies)
+        self.open_flags("continued")
+        self.statement(node.body)
+        self.lanes, self.kept, self.own, self.mask, self.flags = outside
+
     def split_by(self, condition: Callable[[Var], Expr], mask: Buffer) -> None:
         """The mask of those lanes of the enclosing code, whose condition (of the lane's number) is true."""
-        lane = Var("lane", INT64)
         continued = self.flags[-1].pop("continued")
-        runs = conjunction((self.active(lane), condition(lane)))
+        self.every_lane(lambda lane: Store(mask, (lane,), conjunction((self.active(lane), condition(lane)))))
         self.flags[-1]["continued"] = continued
-        self.out.append(self.loop(lane, Store(mask, (lane,), runs)))
 
     def while_loop(self, node: While) -> None:
         outside = self.mask
@@ -353,3 +392,8 @@ class _LockStep:
         body = self.nested(iteration)
         self.flags.pop()
         self.out.append(While(Load(more, ()), body, node.span))
+
+
+def _group(lane: Expr, size: int) -> Expr:
+    """Which group of so many lanes side by side the lane is in."""
+    return lane if size == 1 else FloorDiv(lane, const(size, INT64))

@@ -155,8 +155,7 @@ class _Removing(Mutator):
         """Cut what comes after a statement that leaves."""
         for place, part in enumerate(node.body[:-1]):
             if isinstance(part, (Return, Break, Continue)):
-                node = Seq(node.body[: place + 1], node.span)
-                break
+                return self.visit(sequence(*node.body[: place + 1], span=node.span))
         return super().visit_Seq(node)
 
     def visit_If(self, node: If) -> Any:

@@ -54,11 +54,14 @@ class _Vectorizing(Mutator):
         self.function = function
 
     def visit_For(self, node: For) -> Any:
-        node = self.generic(node)
         if node.kind is not LoopKind.VECTORIZED:
-            return node
+            return self.generic(node)
         assert isinstance(node.extent, IntImm)
-        return vectorized(node, node.extent.value, self.function)
+        lanes = node.extent.value
+        if lanes > 1 and any(isinstance(part, For) and part.kind is LoopKind.VECTORIZED for part in walk(node.body)):
+            # The lanes of both loops go together; only lock step does that.
+            return lock_step(node, lanes)
+        return vectorized(self.generic(node), lanes, self.function)
 
 
 def vectorized(loop: For, lanes: int, function: Function) -> Stmt:

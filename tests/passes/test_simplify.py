@@ -1,0 +1,83 @@
+"""Statements that constants decide, and what loops and branches tell the simplifier."""
+
+import pytest
+
+from gristmill.passes.manager import Pipeline, RunOptions
+from gristmill.passes.simplify import Simplify
+from gristmill.testing.pass_equivalence import check_pass, kernels
+
+
+def kernel(body):
+    lines = "\n".join("    " + line for line in body.split("\n"))
+    return f'@T.prim_func\ndef f(a: T.Buffer(("n",), "int64"), m: T.int64):\n{lines}\n'
+
+
+CASES = {
+    "constants are folded": ("a[1 + 2] = 3 * 4", "a[3] = 12"),
+    "terms cancel": ("a[0] = m + 3 - m", "a[0] = 3"),
+    "a true branch": ("if 1 < 2:\n    a[0] = 1\nelse:\n    a[0] = 2", "a[0] = 1"),
+    "what a loop says of its variable": (
+        "for i in range(8):\n    if i < 8:\n        a[i] = i // 8 + i % 8",
+        "for i in range(8):\n    a[i] = i",
+    ),
+    "what a symbolic loop says": (
+        "for i in range(n):\n    if i < n:\n        a[i] = 1",
+        "for i in range(n):\n    a[i] = 1",
+    ),
+    "what a branch says": (
+        "if m > 3:\n    if m >= 2:\n        a[0] = 1\n    else:\n        a[0] = 2",
+        "if 3 < m:\n    a[0] = 1",
+    ),
+    "nothing is said after the branch": ("if m > 3:\n    a[0] = 1\na[1] = T.max(m, 2)",) * 2,
+    "a loop of one iteration": ("for i in range(3, 4):\n    a[i] = i", "a[3] = 3"),
+    "a loop of none": ("for i in range(4, 4):\n    a[i] = i\na[0] = 1", "a[0] = 1"),
+    "a loop that is left stays": (
+        "for i in range(1):\n    if m > 3:\n        break\n    a[i] = i",
+        "for i in range(1):\n    if 3 < m:\n        break\n    a[i] = i",
+    ),
+    "a split index": (
+        "for i in range(32):\n    a[i // 4 * 4 + i % 4] = 1",
+        "for i in range(32):\n    a[i] = 1",
+    ),
+    "an assert that holds": ("assert 1 < 2, 'never'\na[0] = 1", "a[0] = 1"),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_before_and_expected(case):
+    before, expected = case
+    if before == expected:
+        expected = expected.replace("m > 3", "3 < m")
+    check_pass(Simplify(), kernel(before), kernel(expected))
+
+
+def test_names_for_constants_and_names_go():
+    check_pass(
+        Simplify(),
+        """
+        gristmill ir 1
+
+        function @f(a: int64[8], m: int64) {
+          let four: int64 = 4
+          let again: int64 = m
+          for i: int64 in 0 +: four * 2 {
+            a[i] = again + four
+          }
+        }
+        """,
+        """
+        gristmill ir 1
+
+        function @f(a: int64[8], m: int64) {
+          for i: int64 in 0 +: 8 {
+            a[i] = m + 4
+          }
+        }
+        """,
+    )
+
+
+def test_a_simple_module_comes_back_as_it_is():
+    module = kernels(kernel("for i in range(n):\n    if i < m:\n        a[i] = a[i] * 2 + 1"))
+    once = Pipeline.of([Simplify()]).run(module, RunOptions(verify=True))
+    assert Pipeline.of([Simplify()]).run(once) is once
