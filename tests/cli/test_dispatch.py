@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -143,11 +145,50 @@ def test_module_is_the_command() -> None:
     assert run_module("explain", "GM9999").returncode == 1
 
 
-def plugin_with_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    def add_arguments(parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("count", type=int)
+def test_what_the_system_refuses(monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path) -> None:
+    pretend(monkeypatch, raising(OSError(errno.ENOSPC, "No space left on device", "/full/x")))
+    assert main(["check"]) == 3
+    assert capsys.readouterr().err.startswith(
+        "error[GM0012]: the system refuses `/full/x`: No space left on device\n  = hint: check that"
+    )
+    assert main(["check", "--json"]) == 3
+    assert json.loads(capsys.readouterr().out)["diagnostics"][0]["code"] == "GM0012"
 
-    entry = CommandEntry("greet", "Greets.", add_arguments, lambda options: print("hello " * options.count) or 0)
+
+@pytest.mark.parametrize("words", [["init"], ["init", "below"], ["opt", "x.py"], ["export", "x.kpack", "-o", "x.so"]])
+def test_current_folder_that_is_gone(words: list[str], tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    code = f"import os, sys; os.rmdir({str(gone)!r}); from gristmill.cli import main; sys.exit(main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], cwd=gone, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert "Traceback" not in done.stderr
+    assert "internal error" not in done.stderr
+    assert done.returncode in (1, 3)
+    if words[0] == "init":
+        assert "error[GM0012]: the current folder does not exist any more\n" in done.stderr
+
+
+def no_arguments(parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+def count(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("count", type=int)
+
+
+def greet(options: argparse.Namespace) -> int:
+    print("hello " * options.count)
+    return 0
+
+
+def plugin_with_command(
+    monkeypatch: pytest.MonkeyPatch,
+    run: Callable[[argparse.Namespace], Any] = greet,
+    add_arguments: Callable[[argparse.ArgumentParser], None] = count,
+) -> None:
+    entry = CommandEntry("greet", "Greets.", add_arguments, run)
 
     class Plugin:
         GRISTMILL_API_VERSION = 1
@@ -167,3 +208,33 @@ def test_commands_of_plugins(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -
     assert "Greets." in capsys.readouterr().out
     assert main(["greeet"]) == 2
     assert "did you mean `gristmill greet`?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("run", "wrong"),
+    [
+        (lambda options: None, "ended with None, no exit status"),
+        (lambda options: "done", "ended with 'done', no exit status"),
+        (lambda options: True, "ended with True, no exit status"),
+        (lambda options: 256, "ended with 256, no exit status"),
+        (raising(ZeroDivisionError("by zero")), "failed: ZeroDivisionError: by zero"),
+        (raising(SystemExit(0)), "failed: SystemExit: 0"),
+    ],
+)
+def test_commands_of_plugins_that_fail(
+    run: Callable[[argparse.Namespace], Any], wrong: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    plugin_with_command(monkeypatch, run, no_arguments)
+    assert main(["greet"]) == 4
+    shown = capsys.readouterr().err
+    assert shown.startswith(f"internal error: the command `greet` of plugin 'Plugin' (Plugin) {wrong}\n")
+    assert "Traceback" not in shown
+
+
+def test_commands_of_plugins_whose_arguments_fail(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    def twice(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--help")
+
+    plugin_with_command(monkeypatch, greet, twice)
+    assert main(["greet"]) == 4
+    assert "the command `greet` of plugin 'Plugin' (Plugin) failed: ArgumentError" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,27 @@ def test_says_where_it_cannot_write(tmp_path: Path, capsys: pytest.CaptureFixtur
 )
 def test_project_name(folder: str, name: str) -> None:
     assert project_name(folder) == name
+
+
+@pytest.mark.parametrize("folder", ["sp ace", "qu'ote", "-dash", "new\nline"])
+def test_the_next_command_can_be_pasted(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "--", folder]) == 0
+    pasted = capsys.readouterr().out.partition("next: gristmill build ")[2]
+    shown = subprocess.run(["sh", "-c", f"printf %s {pasted}"], capture_output=True, text=True, check=True).stdout
+    assert not shown.startswith("-")
+    assert (tmp_path / shown).samefile(tmp_path / folder / "kernels.toml")
+
+
+@pytest.mark.parametrize("folder", ["n" * 300, "/dev/null", "/dev/null/x"])
+def test_folders_that_cannot_be(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["init", folder]) == 1
+    assert "error[GM0006]: can't write" in capsys.readouterr().err
+
+
+def test_empty_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["init", str(tmp_path), "--name", ""]) == 1
+    assert "error[GM0005]" in capsys.readouterr().err
+    assert not any(tmp_path.iterdir())

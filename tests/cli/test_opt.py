@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from gristmill.cli import main
-from gristmill.ir.dtype import INT32, VOID
+from gristmill.ir.dtype import INT32
 from gristmill.ir.expr import IntImm
 from gristmill.ir.functor import Mutator
 from gristmill.ir.module import Function, FunctionFacts, Module
 from gristmill.ir.printer import print_module
-from gristmill.ir.stmt import Evaluate
+from gristmill.ir.stmt import Return
 from gristmill.ir.target import Target
 from gristmill.passes import reproducer
 from gristmill.passes.manager import Pass
@@ -77,7 +77,7 @@ def plugins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
-    module = Module((Function("f", (), (), VOID, Evaluate(IntImm(41, INT32)), FunctionFacts(symbol="f")),))
+    module = Module((Function("f", (), (), INT32, Return(IntImm(41, INT32)), FunctionFacts(symbol="f")),))
     path = tmp_path / "module.gmir"
     path.write_text(print_module(module))
     return path
@@ -147,7 +147,7 @@ def test_failing_pass_leaves_a_reproducer(text: Path, tmp_path: Path, capsys: Ca
 
 
 def test_replaying(tmp_path: Path, capsys: Capture) -> None:
-    module = Module((Function("f", (), (), VOID, Evaluate(IntImm(41, INT32)), FunctionFacts(symbol="f")),))
+    module = Module((Function("f", (), (), INT32, Return(IntImm(41, INT32)), FunctionFacts(symbol="f")),))
     path = reproducer.write(tmp_path, "add_to_constants", "add_to_constants", Target("water"), "it failed", module)
     assert main(["opt", "--repro", str(path)]) == 0
     captured = capsys.readouterr()

@@ -25,9 +25,11 @@ def read_text(path: str | os.PathLike[str]) -> tuple[str, str]:
     try:
         with open(file, "rb") as opened:
             data = opened.read(MOST_BYTES + 1)
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        # ValueError: a path with a null character.
+        why = (error.strerror if isinstance(error, OSError) else None) or error
         hint = "run `gristmill init` to begin a project here, or name the manifest's path"
-        raise UserError(Diagnostic("GM0112", f"can't read `{file}`: {error.strerror}", hint=hint)) from None
+        raise UserError(Diagnostic("GM0112", f"can't read `{file}`: {why}", hint=hint)) from None
     if len(data) > MOST_BYTES:
         message = f"`{file}` is larger than {MOST_BYTES} bytes"
         raise UserError(Diagnostic("GM0114", message, hint="split the project into several manifests"))

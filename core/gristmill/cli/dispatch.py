@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from gristmill.cli import COMMANDS
 from gristmill.cli.output import write_json
@@ -18,12 +19,14 @@ from gristmill.errors import (
     GristmillError,
     InternalError,
     MissingError,
+    PluginError,
     UserError,
     close_match,
     wants_color,
 )
 
 if TYPE_CHECKING:
+    from gristmill.plugin.discovery import Origin
     from gristmill.plugin.protocols import CommandEntry
 
 
@@ -53,6 +56,13 @@ def dispatch(words: Sequence[str]) -> int:
         return _refuse(error.diagnostic.render(color=wants_color(sys.stderr)), (error.diagnostic,), error, as_json)
     except OutputLost:
         raise
+    except OSError as error:
+        refused = _refused_by_the_system(error)
+        status = _refuse(
+            refused.diagnostic.render(color=wants_color(sys.stderr)), (refused.diagnostic,), refused, as_json
+        )
+        _show_traceback(error)
+        return status
     except Exception as error:
         return _fault(error, as_json)
 
@@ -85,7 +95,7 @@ def _find(name: str) -> Command:
 
     registry = Registry.installed()
     try:
-        return _PluginCommand(registry.command(name))
+        return _PluginCommand(registry.command(name), registry.origin("commands", name))
     except UserError:
         near = close_match(name, [*COMMANDS, *(command.name for command in registry.commands())])
         hint = f"did you mean `gristmill {near}`?" if near else "`gristmill --help` lists the commands"
@@ -93,12 +103,30 @@ def _find(name: str) -> Command:
 
 
 class _PluginCommand:
-    """A command of a plugin, in the form of a module here."""
+    """A command of a plugin, in the form of a module here. What it does wrong is told with the plugin's name."""
 
-    def __init__(self, entry: CommandEntry) -> None:
+    def __init__(self, entry: CommandEntry, origin: Origin) -> None:
         self.__doc__ = entry.summary
-        self.add_arguments = entry.add_arguments
-        self.run = entry.run
+        self.entry = entry
+        self.origin = origin
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        self._called(lambda: self.entry.add_arguments(parser))
+
+    def run(self, options: argparse.Namespace) -> int:
+        status = self._called(lambda: self.entry.run(options))
+        if type(status) is not int or not 0 <= status <= 255:
+            raise PluginError(f"the command `{self.entry.name}` of {self.origin} ended with {status!r}, no exit status")
+        return status
+
+    def _called(self, work: Callable[[], Any]) -> Any:
+        try:
+            return work()
+        except (GristmillError, OutputLost, OSError):
+            raise
+        except (Exception, SystemExit) as error:
+            message = f"the command `{self.entry.name}` of {self.origin} failed: {type(error).__name__}: {error}"
+            raise PluginError(message) from error
 
 
 class _UsageError(UserError):
@@ -119,6 +147,19 @@ def _refuse(text: str, diagnostics: Sequence[Diagnostic], error: GristmillError,
     return error.exit_status
 
 
+def _refused_by_the_system(error: OSError) -> MissingError:
+    """What no command has foreseen of the ways in which a file operation can fail: a full disk, a folder that goes."""
+    try:
+        os.getcwd()
+    except OSError:
+        return MissingError(
+            "GM0012", "the current folder does not exist any more", "change to a folder that exists, as with `cd`"
+        )
+    what = f"`{error.filename}`: " if error.filename else ""
+    hint = "check that it exists, that you may use it, and that there is room; GRISTMILL_TRACEBACK=1 shows who asked"
+    return MissingError("GM0012", f"the system refuses {what}{error.strerror or error}", hint)
+
+
 def _fault(error: Exception, as_json: bool) -> int:
     if isinstance(error, InternalError):
         text, status = str(error), error.exit_status
@@ -130,11 +171,15 @@ def _fault(error: Exception, as_json: bool) -> int:
         write_json({"internal_error": text})
     else:
         complain(text)
+    _show_traceback(error)
+    return status
+
+
+def _show_traceback(error: Exception) -> None:
     if _shows_tracebacks():
         import traceback
 
         complain("".join(traceback.format_exception(error)))
-    return status
 
 
 def _shows_tracebacks() -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 from pathlib import Path
 
 from gristmill.cli.output import add_json_option, write_json
@@ -52,12 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     folder = Path(options.folder)
-    name = options.name or project_name(folder.resolve().name)
+    name = project_name(folder.resolve().name) if options.name is None else options.name
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", name):
         hint = "use letters, digits, `_` and `-`, begin with a letter"
         raise UserError(Diagnostic("GM0005", f"`{name}` can't be the name of a project", hint=hint))
     files = {folder / "kernels.toml": MANIFEST.format(name=name), folder / "kernels" / "scale.py": KERNEL}
-    present = [path for path in files if path.exists() or path.is_symlink()]
+    present = [path for path in files if os.path.lexists(path)]
     if present and not options.force:
         listed = ", ".join(str(path) for path in present)
         raise UserError(
@@ -77,8 +78,14 @@ def run(options: argparse.Namespace) -> int:
     else:
         for path in files:
             print(f"wrote {path}")
-        print(f"next: gristmill build {folder / 'kernels.toml'}")
+        print(f"next: gristmill build {shell_word(folder / 'kernels.toml')}")
     return 0
+
+
+def shell_word(path: Path) -> str:
+    """The path as one word of a shell's command line, not to be taken for an option."""
+    text = str(path)
+    return shlex.quote(f"./{text}" if text.startswith("-") else text)
 
 
 def project_name(folder: str) -> str:
