@@ -24,6 +24,10 @@ CASES = {
         "for i in range(n):\n    if i < n:\n        a[i] = 1",
         "for i in range(n):\n    a[i] = 1",
     ),
+    "an end that was loaded says nothing later": (
+        "for i in range(a[0]):\n    a[0] = 0\n    if i < a[0]:\n        a[1] = 1",
+    )
+    * 2,
     "what a branch says": (
         "if m > 3:\n    if m >= 2:\n        a[0] = 1\n    else:\n        a[0] = 2",
         "if 3 < m:\n    a[0] = 1",

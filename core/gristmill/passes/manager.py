@@ -163,9 +163,8 @@ class Pipeline:
             _dump(options.dump, 0, "input", module)
         timings = []
         for number, step in enumerate(self.selected(options), 1):
-            start = time.perf_counter()
-            result = self._step(step, module, options)
-            timings.append(Timing(step.name, (time.perf_counter() - start) * 1e3, result is not module))
+            result, milliseconds = self._step(step, module, options)
+            timings.append(Timing(step.name, milliseconds, result is not module))
             if options.dump is not None and result is not module:
                 _dump(options.dump, number, step.name, result)
             if options.observe is not None:
@@ -173,12 +172,15 @@ class Pipeline:
             module = result
         return Outcome(module, tuple(timings))
 
-    def _step(self, step: Step, module: Module, options: RunOptions) -> Module:
+    def _step(self, step: Step, module: Module, options: RunOptions) -> tuple[Module, float]:
+        """The module after the step, and how many milliseconds its pass took (verifying left out)."""
         try:
+            start = time.perf_counter()
             result = step.work.run(module)
+            milliseconds = (time.perf_counter() - start) * 1e3
             if options.verify and result is not module:
                 _verify(result, step.name)
-            return result
+            return result, milliseconds
         except UserError:
             raise
         except Exception as error:

@@ -64,6 +64,10 @@ class RangeMutator(Mutator):
             # The variable may wrap; or the loop never runs.
             return
         simplifier.bounds.set(var, Interval(low.low, last))
+        numbers = simplifier.numbers
+        if any(numbers.has_load(part) or not numbers.is_pure(part) for part in (minimum, extent)):
+            # Evaluated once, before: inside, memory may have changed.
+            return
         first, end = simplifier.form(minimum), simplifier.form(extent)
         end.add(first)
         end.add_constant(-1)
