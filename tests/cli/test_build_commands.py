@@ -85,9 +85,15 @@ def pack(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def add(source: Array, target: Array, number: float) -> None:
         target.content[...] = source.content + number
 
+    def mend(source: Array) -> None:
+        raise ValueError("mend: argument `x` (number 1) has rank 1\n  signature: mend(x: float32)")
+
+    def check() -> None:
+        raise AssertionError("n is 3")
+
     def load(name: str) -> Any:
         asked.append(name)
-        return SimpleNamespace(add=add)
+        return SimpleNamespace(add=add, mend=mend, check=check)
 
     def device(name: str) -> Any:
         asked.append(name)
@@ -101,17 +107,17 @@ def pack(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_run(pack: list[str], tmp_path: Path, capsys: Capture) -> None:
     np.save(tmp_path / "in.npy", np.arange(6, dtype=np.float32).reshape(2, 3))
     out = tmp_path / "out.npy"
-    words = ["run", "x.kpack", "add", str(tmp_path / "in.npy"), "zeros:2x3:float32", "1.5", "--save", f"1={out}"]
+    words = ["run", "x.kpack", "add", str(tmp_path / "in.npy"), "zeros:2x3:float32", "1.5", "--save", f"2={out}"]
     assert main([*words, "-d", "cpu:1", "--repeat", "3"]) == 0
     assert pack == ["x.kpack", "cpu:1"]
     assert np.array_equal(np.load(out), np.arange(6, dtype=np.float32).reshape(2, 3) + 1.5)
     shown = capsys.readouterr().out
-    assert "       1  2x3    float32    1.5       6.5   4.0\n".replace("4.0", "  4") in shown
+    assert "       2  2x3    float32    1.5       6.5   4.0\n".replace("4.0", "  4") in shown
     assert "add on cpu:1: " in shown
     assert main([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["arrays"][1] == {
-        "position": 1,
+        "position": 2,
         "shape": [2, 3],
         "dtype": "float32",
         "least": 1.5,
@@ -139,8 +145,8 @@ def test_random_arrays_follow_the_seed(pack: list[str], capsys: Capture) -> None
         (["zeros:999999999999x9:int8"], "too large"),
         (["zeros::float32:"], "is not an argument"),
         (["absent.npy"], "can't read the array in `absent.npy`"),
-        (["3", "--save", "0=x.npy"], "no argument is an array"),
-        (["ones:2:int8", "--save", "1=x.npy"], "arrays are at 0"),
+        (["3", "--save", "1=x.npy"], "no argument is an array"),
+        (["ones:2:int8", "--save", "2=x.npy"], "arrays are at 1"),
         (["ones:2:int8", "--save", "x.npy"], "write POSITION=FILE.npy"),
     ],
 )
@@ -150,6 +156,32 @@ def test_wrong_arguments_of_run(words: list[str], message: str, pack: list[str],
     assert "error[GM0009]" in shown
     assert message in shown
     assert pack == [], "nothing is loaded for wrong arguments"
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (
+            ["mend", "zeros:3:int8"],
+            "error[GM0013]: mend: argument `x` (number 1) has rank 1\n  = hint: signature: mend(x: float32)\n",
+        ),
+        (
+            ["check"],
+            "error[GM0013]: check: AssertionError: n is 3\n  = hint: the function itself refuses these arguments\n",
+        ),
+    ],
+)
+def test_what_a_function_raises_is_its_answer(words: list[str], shown: str, pack: list[str], capsys: Capture) -> None:
+    assert main(["run", "x.kpack", *words]) == 1
+    assert capsys.readouterr().err == shown
+
+
+def test_function_that_is_not_there(pack: list[str], capsys: Capture) -> None:
+    assert main(["run", "x.kpack", "subtract", "1"]) == 1
+    shown = capsys.readouterr().err
+    assert shown.startswith("error[GM0013]: ")
+    assert "subtract" in shown
+    assert "gristmill inspect" in shown
 
 
 def test_objects_in_files_are_not_read(pack: list[str], tmp_path: Path, capsys: Capture) -> None:

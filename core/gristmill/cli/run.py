@@ -4,7 +4,8 @@ An argument is a number, true or false, a .npy file, or a new array:
 
     zeros:480x640:float32   ones:480x640:float32   random:480x640:float32
 
-Prints what each array holds afterwards. --save writes one to a .npy file, --repeat measures.
+Prints what each array holds afterwards. --save writes one to a .npy file, --repeat measures. Positions of arguments
+count from 1.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import argparse
 import math
 import re
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gristmill.cli.output import add_json_option, write_json, write_table
-from gristmill.errors import Diagnostic, UserError, close_match
+from gristmill.errors import Diagnostic, GristmillError, UserError, close_match
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,27 +55,45 @@ def run(options: argparse.Namespace) -> int:
     import gristmill
 
     generator = np.random.default_rng(options.seed)
-    values = [read_argument(text, position, generator) for position, text in enumerate(options.arguments)]
+    values = [read_argument(text, position, generator) for position, text in enumerate(options.arguments, 1)]
     saved = read_saves(options.save, values)
     pack = gristmill.load(options.pack)
-    function = getattr(pack, options.function)
+    try:
+        function = getattr(pack, options.function)
+    except AttributeError as error:
+        hint = "`gristmill inspect` lists the functions of a pack"
+        raise UserError(Diagnostic("GM0013", str(error), hint=hint)) from None
     device = gristmill.device(options.device)
     given = [device.array(value) if isinstance(value, np.ndarray) else value for value in values]
     times = []
     for _ in range(options.repeat):
         start = time.perf_counter()
-        returned = function(*given)
+        returned = _call(options.function, function, given)
         device.synchronize()
         times.append((time.perf_counter() - start) * 1e3)
     results = {
         position: array.numpy()
-        for position, (array, value) in enumerate(zip(given, values, strict=True))
+        for position, (array, value) in enumerate(zip(given, values, strict=True), 1)
         if isinstance(value, np.ndarray)
     }
     for position, file in saved.items():
         _save(file, results[position])
     _write(options, results, returned, times)
     return 0
+
+
+def _call(name: str, function: Callable[..., Any], given: list[Any]) -> Any:
+    """Call the function. What it raises is its answer to the arguments: UserError (GM0013)."""
+    try:
+        return function(*given)
+    except GristmillError:
+        raise
+    except Exception as error:
+        said, _, signature = str(error).partition("\n")
+        if not said.startswith(f"{name}: "):
+            said = f"{name}: {type(error).__name__}: {said}"
+        hint = signature.strip() or "the function itself refuses these arguments"
+        raise UserError(Diagnostic("GM0013", said, hint=hint)) from error
 
 
 def read_argument(text: str, position: int, generator: np.random.Generator) -> Any:
@@ -127,10 +147,10 @@ def read_saves(texts: list[str], values: list[Any]) -> dict[int, str]:
     for text in texts:
         position, _, file = text.partition("=")
         if not position.isdecimal() or not file.endswith(".npy"):
-            hint = "write POSITION=FILE.npy, positions count from 0"
+            hint = "write POSITION=FILE.npy, positions count from 1"
             raise UserError(Diagnostic("GM0009", f"--save can't be `{text}`", hint=hint))
-        if len(position) > 9 or int(position) >= len(values) or not hasattr(values[int(position)], "shape"):
-            arrays = [str(index) for index, value in enumerate(values) if hasattr(value, "shape")]
+        arrays = [str(index) for index, value in enumerate(values, 1) if hasattr(value, "shape")]
+        if position not in arrays:
             hint = f"arrays are at {', '.join(arrays)}" if arrays else "no argument is an array"
             raise UserError(Diagnostic("GM0009", f"--save {text}: the argument is no array", hint=hint))
         found[int(position)] = file
