@@ -47,7 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         streams.give_up(before)
         if isinstance(lost.cause, BrokenPipeError):
             return _EXIT_BROKEN_PIPE
-        streams.complain(f"error[GM0011]: standard output can't be written: {lost.cause.strerror}")
+        from gristmill.errors import Diagnostic
+
+        problem = Diagnostic("GM0011", f"standard output can't be written: {lost.cause.strerror}")
+        streams.complain(problem.render())
         return _EXIT_MISSING
     except KeyboardInterrupt:
         streams.complain("interrupted")
