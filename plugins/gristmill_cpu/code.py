@@ -14,6 +14,7 @@ from gristmill_cpu.library import Library
 
 ALLOWED_IMPORTS = frozenset(
     (
+        "TVMFFIBigIntFromByteArray",
         "TVMFFIErrorMoveFromRaised",
         "TVMFFIErrorSetRaised",
         "TVMFFIErrorSetRaisedFromCStr",

@@ -73,10 +73,10 @@ def read_array(say: Messages, args: Var, array: ArrayArgument, kind: Var, device
     rank_text = f", but rank {param.rank} is expected"
     has_rank = say.check(equal(rank, param.rank), "ValueError", argument, " has rank ", rank, rank_text)
     return [
-        say.wrong_kind(is_one_of(kind, arrays), kind, argument, wanted, *arrays),
+        say.wrong_kind(is_one_of(kind, arrays), args, array.number, param.name, wanted),
         Bind(array.tensor, call("packed_tensor", args, const(array.number, INT32), dtype=HANDLE)),
         Bind(dtype, call("tensor_dtype", array.tensor, dtype=INT32)),
-        say.wrong_dtype(equal(dtype, packed_dtype(param.dtype)), dtype, argument, str(param.dtype)),
+        say.wrong_dtype(equal(dtype, packed_dtype(param.dtype)), array.tensor, argument, str(param.dtype)),
         Bind(rank, call("tensor_rank", array.tensor, dtype=INT32)),
         has_rank,
         Bind(device, call("tensor_device_type", array.tensor, dtype=INT32)),

@@ -35,9 +35,9 @@ from dataclasses import dataclass, replace
 
 from gristmill.codegen.packed_interface import CPU_DEVICE_TYPE, EXPORT_PREFIX
 from gristmill.errors import Diagnostic, UserError
-from gristmill.ir.build import call, cast, const, equal, less_equal, sequence
-from gristmill.ir.dtype import HANDLE, INT32, INT64, UINT64, VOID
-from gristmill.ir.expr import BufferRef, CallFunction, Expr, Var
+from gristmill.ir.build import call, cast, const, equal, sequence
+from gristmill.ir.dtype import BOOL, HANDLE, INT32, INT64, VOID
+from gristmill.ir.expr import BufferRef, CallFunction, Expr, Not, Var
 from gristmill.ir.functor import substitute
 from gristmill.ir.memory import Buffer, PointerType
 from gristmill.ir.module import CallingConvention, Function, Module
@@ -91,7 +91,7 @@ def _packed(function: Function, name: str, device_type: int) -> Function:
     say = Messages.of(function)
     self_, args, result = (Var(text, HANDLE) for text in ("self", "args", "result"))
     count = Var("count", INT32)
-    statements: list[Stmt] = [_check_count(say, count, len(function.params))]
+    statements: list[Stmt] = _check_count(say, args, count, len(function.params))
     scalars: dict[Var, Var] = {}
     arrays: list[ArrayArgument] = []
     for number, param in enumerate(function.params):
@@ -107,7 +107,7 @@ def _packed(function: Function, name: str, device_type: int) -> Function:
     statements += binding
     for array in arrays:
         statements += check_layout(say, array)
-    statements += _call(function, arrays, variables, say, result)
+    statements += _call(function, arrays, variables, result)
     facts = replace(
         function.facts, symbol=name, convention=CallingConvention.PACKED_HOST, no_alias=False, fast_math=False
     )
@@ -115,16 +115,16 @@ def _packed(function: Function, name: str, device_type: int) -> Function:
     return Function(name, (self_, args, count, result), (), INT32, body, facts, function.span)
 
 
-def _check_count(say: Messages, count: Var, wanted: int) -> Stmt:
-    arguments = "1 argument" if wanted == 1 else f"{wanted or 'no'} arguments"
-    return say.check(
-        equal(count, wanted), "TypeError", f"{arguments} {'is' if wanted == 1 else 'are'} expected, not ", count
-    )
+def _check_count(say: Messages, args: Var, count: Var, wanted: int) -> list[Stmt]:
+    arguments = "1 argument is" if wanted == 1 else f"{wanted or 'no'} arguments are"
+    found = [say.check(equal(count, wanted), "TypeError", f"{arguments} expected, not ", count)]
+    if wanted:
+        there = Not(call("packed_is_null", args, dtype=BOOL))
+        found.append(say.check(there, "TypeError", f"{arguments} expected, but their array is a null pointer"))
+    return found
 
 
-def _call(
-    function: Function, arrays: list[ArrayArgument], variables: dict[Var, Var], say: Messages, result: Var
-) -> list[Stmt]:
+def _call(function: Function, arrays: list[ArrayArgument], variables: dict[Var, Var], result: Var) -> list[Stmt]:
     """Make a view of each array, call the plain function, hand its result on."""
     statements: list[Stmt] = []
     views: dict[Buffer, Buffer] = {}
@@ -141,17 +141,6 @@ def _call(
         return [*statements, Evaluate(value, function.span)]
     outcome = Var("outcome", function.returns)
     statements.append(Bind(outcome, value, function.span))
-    if function.returns == UINT64:
-        # Results travel as int64: a greater one must not come out as a negative number.
-        statements.append(
-            say.check(
-                less_equal(outcome, INT64.maximum),
-                "ValueError",
-                "the result is ",
-                outcome,
-                f", and only results up to {INT64.maximum} can be returned",
-            )
-        )
     return [*statements, Evaluate(call("packed_return", result, outcome, dtype=VOID), function.span)]
 
 

@@ -26,36 +26,34 @@ def is_one_of(kind: Var, indices: tuple[TypeIndex, ...]) -> Expr:
 def read_scalar(say: Messages, args: Var, number: int, param: Var, into: Var, kind: Var) -> list[Stmt]:
     """Statements that check argument ``number`` for ``param`` and bind its value to ``into``; ``kind`` is bound."""
     dtype = param.dtype
-    argument = say.argument(number, param.name)
     index = const(number, INT32)
     if dtype.is_handle:
-        return _read_pointer(say, args, index, into, kind, argument)
+        return _read_pointer(say, args, number, into, kind)
     if dtype.is_float:
         whole = call("packed_int", args, index, dtype=INT64)
         real = call("packed_float", args, index, dtype=FLOAT64)
         value = IfThenElse(equal(kind, int(TypeIndex.FLOAT)), real, cast(whole, FLOAT64))
         return [
-            say.wrong_kind(is_one_of(kind, _NUMBERS), kind, argument, f"a number ({dtype})", *_NUMBERS),
+            say.wrong_kind(is_one_of(kind, _NUMBERS), args, number, param.name, f"a number ({dtype})"),
             Bind(into, cast(value, dtype)),
         ]
     if dtype.is_bool:
         return [
-            say.wrong_kind(is_one_of(kind, _INTEGERS), kind, argument, "a bool", *_INTEGERS),
+            say.wrong_kind(is_one_of(kind, _INTEGERS), args, number, param.name, "a bool"),
             Bind(into, not_equal(call("packed_int", args, index, dtype=INT64), 0)),
         ]
-    return _read_integer(say, args, index, into, kind, argument, dtype)
+    return _read_integer(say, args, number, into, kind, dtype)
 
 
-def _read_integer(
-    say: Messages, args: Var, index: Expr, into: Var, kind: Var, argument: str, dtype: DType
-) -> list[Stmt]:
+def _read_integer(say: Messages, args: Var, number: int, into: Var, kind: Var, dtype: DType) -> list[Stmt]:
+    index, argument = const(number, INT32), say.argument(number, into.name)
     wanted = f"an integer ({dtype})"
     limits = f"from {dtype.minimum} to {dtype.maximum}"
     whole = Var(f"{into.name}_given", INT64)
     read = Bind(whole, call("packed_int", args, index, dtype=INT64))
     is_big = equal(kind, int(TypeIndex.BIG_INT))
     accepted = (*_INTEGERS, TypeIndex.BIG_INT)
-    found: list[Stmt] = [say.wrong_kind(is_one_of(kind, accepted), kind, argument, wanted, *accepted)]
+    found: list[Stmt] = [say.wrong_kind(is_one_of(kind, accepted), args, number, into.name, wanted)]
     must = f" must be {wanted} {limits}, "
     too_big = (argument, must, "and an int beyond 64 bits was given")
     if dtype == UINT64:
@@ -76,7 +74,8 @@ def _read_integer(
     return [*found, Bind(into, cast(whole, dtype))]
 
 
-def _read_pointer(say: Messages, args: Var, index: Expr, into: Var, kind: Var, argument: str) -> list[Stmt]:
+def _read_pointer(say: Messages, args: Var, number: int, into: Var, kind: Var) -> list[Stmt]:
+    index = const(number, INT32)
     accepted = (TypeIndex.NONE, TypeIndex.POINTER, *_ARRAYS)
     tensor = call("packed_tensor", args, index, dtype=HANDLE)
     value = IfThenElse(
@@ -85,6 +84,6 @@ def _read_pointer(say: Messages, args: Var, index: Expr, into: Var, kind: Var, a
         call("packed_pointer", args, index, dtype=HANDLE),
     )
     return [
-        say.wrong_kind(is_one_of(kind, accepted), kind, argument, "a pointer, an array or None", *accepted),
+        say.wrong_kind(is_one_of(kind, accepted), args, number, into.name, "a pointer, an array or None"),
         Bind(into, value),
     ]

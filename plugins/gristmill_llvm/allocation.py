@@ -13,9 +13,10 @@ from gristmill.ir.stmt import Allocate
 from gristmill_llvm.context import FunctionContext
 from gristmill_llvm.machine import assembles_for
 from gristmill_llvm.memory import as_index
+from gristmill_llvm.messages import Form
 from gristmill_llvm.raising import raise_described
 from gristmill_llvm.refusals import refused_construct
-from gristmill_llvm.support import ALLOCATE, FORM_TEXT, FORM_UNSIGNED, RELEASE
+from gristmill_llvm.support import ALLOCATE, RELEASE
 from gristmill_llvm.types import memory_type
 from gristmill_llvm.writer import UNLIKELY
 
@@ -79,9 +80,8 @@ def _map_pages(context: FunctionContext, buffer: Buffer) -> None:
     bad, good = writer.new_label("no.memory"), writer.new_label("memory")
     writer.branch_if(writer.value(f"icmp eq ptr {pointer}, null"), bad, good, UNLIKELY)
     writer.block(bad)
-    before = context.module.string(f"no memory for the buffer `{buffer.name}` of ")
-    forms = ((before, FORM_TEXT), ("null", FORM_UNSIGNED), (context.module.string(" bytes"), FORM_TEXT))
-    raise_described(context, "MemoryError", forms, (size,))
+    message = (f"no memory for the buffer `{buffer.name}` of ", Form.UNSIGNED, " bytes")
+    raise_described(context, "MemoryError", message, (size,))
     writer.block(good)
     context.values[buffer.data] = pointer
     context.cleanups.append(lambda: writer.effect(f"call void @{RELEASE}(ptr {pointer}, i64 {size})"))

@@ -9,6 +9,7 @@ from gristmill.ir.dtype import DType
 from gristmill.ir.expr import Expr, Var
 from gristmill.ir.module import Extern, Function, Module
 from gristmill.ir.stmt import Stmt
+from gristmill_llvm.messages import MessageTable
 from gristmill_llvm.profile import Profile
 from gristmill_llvm.types import register_type
 from gristmill_llvm.writer import UNLIKELY, FunctionWriter, ModuleWriter
@@ -44,8 +45,8 @@ class Generation:
     recursive: frozenset[str]
     support: set[str] = field(default_factory=set)
     """Names of the support functions that the text calls."""
-    message_parts: int = 0
-    """The most parts that an error message of the module has."""
+    messages: MessageTable = field(default_factory=MessageTable)
+    """The messages of the errors that the module raises."""
 
 
 @dataclass(slots=True)
@@ -78,7 +79,7 @@ class FunctionContext:
     execute: Callable[[Stmt], None] = field(init=False)
     stack_bytes: int = 0
     raised: list[tuple[str, str]] = field(default_factory=list)
-    """(error description, block it comes from) of jumps to the shared block that raises."""
+    """(where the message begins, block it comes from) of jumps to the shared block that raises."""
     failed: bool = False
     """Whether a jump to the shared block that returns failure was written."""
     message_values: int = 0

@@ -10,6 +10,7 @@ from gristmill_llvm.analysis import CallGraph
 from gristmill_llvm.calls import define_extern_table
 from gristmill_llvm.context import Generation, Signature
 from gristmill_llvm.functions import define_function, signature_of
+from gristmill_llvm.message_support import define_raise
 from gristmill_llvm.profile import Profile
 from gristmill_llvm.refusals import duplicate_symbol
 from gristmill_llvm.support import define_support
@@ -31,7 +32,10 @@ def module_text(module: Module, profile: Profile, name: str) -> str:
     inlined = graph.always_inlined()
     for function in module.functions:
         run_deep(partial(define_function, generation, function, function.name in inlined), function)
-    define_support(writer, generation.support, generation.message_parts)
+    if generation.messages.most_parts:
+        define_raise(writer, generation.messages)
+        generation.messages.define(writer)
+    define_support(writer, generation.support)
     return writer.text()
 
 

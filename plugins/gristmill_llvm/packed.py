@@ -12,6 +12,7 @@ from gristmill.ir.dtype import UINT64, DType
 from gristmill.ir.expr import Call, Expr
 from gristmill_llvm.context import FunctionContext
 from gristmill_llvm.memory import as_index
+from gristmill_llvm.messages import Form
 from gristmill_llvm.types import register_type
 from gristmill_llvm.writer import LIKELY
 
@@ -204,7 +205,28 @@ def _is_aligned(context: FunctionContext, node: Call) -> str:
     return writer.value(f"icmp eq i64 {rest}, 0")
 
 
+def _args_are_null(context: FunctionContext, node: Call) -> str:
+    return context.writer.value(f"icmp eq ptr {context.evaluate(node.args[0])}, null")
+
+
+def _shown_kind(context: FunctionContext, node: Call) -> tuple[str, Form]:
+    kind = context.writer.value(f"load i32, ptr {_argument(context, node, 0)}, align 8")
+    return context.writer.value(f"sext i32 {kind} to i64"), Form.KIND
+
+
+def _shown_dtype(context: FunctionContext, node: Call) -> tuple[str, Form]:
+    dtype = _load_field(context, "i32", context.evaluate(node.args[0]), TENSOR_DTYPE, 4)
+    return context.writer.value(f"zext i32 {dtype} to i64"), Form.DTYPE
+
+
+MESSAGE_VALUES: Mapping[str, Callable[[FunctionContext, Call], tuple[str, Form]]] = {
+    "packed_kind_text": _shown_kind,
+    "tensor_dtype_text": _shown_dtype,
+}
+"""Operations that are parts of messages: what to store for the function that makes the text, as an ``i64``."""
+
 PACKED: Mapping[str, Callable[[FunctionContext, Call], str]] = {
+    "packed_is_null": _args_are_null,
     "packed_kind": _reads_argument("i32", 0, 8),
     "packed_int": _reads_argument("i64", ANY_VALUE_OFFSET, 8),
     "packed_float": _reads_argument("double", ANY_VALUE_OFFSET, 8),

@@ -22,9 +22,9 @@ from gristmill_llvm import packed
 from gristmill_llvm.calls import pointer_argument
 from gristmill_llvm.context import FunctionContext
 from gristmill_llvm.memory import as_index
+from gristmill_llvm.messages import Form
 from gristmill_llvm.raising import raise_described, raise_error
 from gristmill_llvm.refusals import refused_packed
-from gristmill_llvm.support import FORM_SIGNED, FORM_TEXT
 from gristmill_llvm.types import register_type
 from gristmill_llvm.writer import UNLIKELY
 
@@ -195,11 +195,8 @@ def _result(context: FunctionContext, node: CallPacked, result: str) -> str:
     _release_object(context, kind, value)
     wide = writer.value(f"sext i32 {kind} to i64")
     expected = _KIND_NAMES.get(wanted, "a pointer")
-    before = context.module.string(
-        f"the packed function `{node.name}` returned a value that is not {expected} (its TVM FFI type index is "
-    )
-    forms = ((before, FORM_TEXT), ("null", FORM_SIGNED), (context.module.string(")"), FORM_TEXT))
-    raise_described(context, "TypeError", forms, (wide,))
+    before = f"the packed function `{node.name}` returned a value that is not {expected} (its TVM FFI type index is "
+    raise_described(context, "TypeError", (before, Form.SIGNED, ")"), (wide,))
     writer.block(good)
     if dtype.is_handle:
         return writer.value(f"load ptr, ptr {value}, align 8")

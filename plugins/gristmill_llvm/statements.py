@@ -10,10 +10,9 @@ from gristmill_llvm import memory
 from gristmill_llvm.allocation import allocate
 from gristmill_llvm.context import FunctionContext
 from gristmill_llvm.loops import counted_loop, while_loop
-from gristmill_llvm.raising import raise_error
+from gristmill_llvm.raising import raise_unless
 from gristmill_llvm.refusals import refused_construct, refused_dtype
 from gristmill_llvm.types import typed, zero
-from gristmill_llvm.writer import LIKELY
 
 _LOWERED = "run core's pipeline first; it lowers this construct"
 
@@ -59,13 +58,7 @@ class Statements(Functor[None], over=STATEMENTS):
         self.context.evaluate(node.value)
 
     def visit_Assert(self, node: ir.Assert) -> None:
-        writer = self.writer
-        condition = self.context.evaluate(node.condition)
-        good, bad = writer.new_label("holds"), writer.new_label("broken")
-        writer.branch_if(condition, good, bad, LIKELY)
-        writer.block(bad)
-        raise_error(self.context, node.kind, node.message)
-        writer.block(good)
+        raise_unless(self.context, self.context.evaluate(node.condition), node.kind, node.message)
 
     # Control --------------------------------------------------------------------------------------------------------
 

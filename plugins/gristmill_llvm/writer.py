@@ -14,11 +14,11 @@ UNLIKELY = (1, 2000)
 
 def quoted(name: str) -> str:
     """A global name as LLVM reads it, whatever characters it has."""
-    return '"' + "".join(_escaped(byte) for byte in name.encode()) + '"'
+    return '"' + "".join(map(_ESCAPED.__getitem__, name.encode())) + '"'
 
 
-def _escaped(byte: int) -> str:
-    return chr(byte) if 32 <= byte < 127 and byte not in (34, 92) else f"\\{byte:02X}"
+_ESCAPED = tuple(chr(byte) if 32 <= byte < 127 and byte not in (34, 92) else f"\\{byte:02X}" for byte in range(256))
+"""Each byte as it stands in a quoted text."""
 
 
 class ModuleWriter:
@@ -39,18 +39,17 @@ class ModuleWriter:
         self.shared: dict[str, str] = {}
 
     def string(self, text: str) -> str:
-        """The name of a constant with the text in UTF-8 and a NUL after it."""
-        return self.bytes(text.encode("utf-8", "surrogatepass") + b"\0")
-
-    def bytes(self, data: bytes) -> str:
-        """The name of a constant with these bytes; equal bytes are kept once."""
+        """The name of a constant with the text in UTF-8 and a NUL after it; equal texts are kept once."""
+        data = text.encode("utf-8", "surrogatepass") + b"\0"
         name = self.strings.get(data)
         if name is None:
-            name = f"@text.{len(self.strings)}"
-            self.strings[data] = name
-            body = "".join(_escaped(byte) for byte in data)
-            self.define_global(name, f'private unnamed_addr constant [{len(data)} x i8] c"{body}", align 1')
+            name = self.strings[data] = self.define_bytes(f"@text.{len(self.strings)}", data)
         return name
+
+    def define_bytes(self, name: str, data: bytes) -> str:
+        """Define a constant of these bytes under a name that begins with ``@``."""
+        body = "".join(map(_ESCAPED.__getitem__, data))
+        return self.define_global(name, f'private unnamed_addr constant [{len(data)} x i8] c"{body}", align 1')
 
     def define_global(self, name: str, definition: str) -> str:
         """Define a global variable, unless it is defined already. ``name`` begins with ``@``."""

@@ -6,6 +6,8 @@ pipeline. Both must raise the same Python error with the same words.
 
 from __future__ import annotations
 
+import ctypes
+import tempfile
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -26,6 +28,7 @@ from gristmill.ir.printer import print_module
 from gristmill.ir.target import parse_target
 from gristmill.passes.manager import RunOptions
 from gristmill.passes.pipeline import build_pipeline
+from gristmill.plugin.artifacts import Blob
 from gristmill.plugin.protocols import GenerateOptions, PassContext
 from gristmill.plugin.registry import Registry
 from gristmill.runtime.dlpack import tensor_over
@@ -138,17 +141,26 @@ def lowered() -> Module:
     return found
 
 
+REGISTRY = Registry.of([gristmill_llvm.plugin, gristmill_launch.plugin, gristmill_cpu.plugin])
+
+
+@cache
+def generated() -> Blob:
+    """The machine code of the module."""
+    kind = REGISTRY.target_kind("cpu")
+    target = kind.resolve(parse_target("cpu:x86-64-v2"))
+    context = PassContext(target, kind.capabilities(target))
+    pipeline = build_pipeline(context, REGISTRY.pass_entries())
+    module = pipeline.run(parse_module(SOURCE), RunOptions(verify=True))
+    (blob,) = REGISTRY.code_generator(kind.generator).generate(module, target, GenerateOptions())
+    return blob
+
+
 @cache
 def compiled() -> Any:
     """The machine code of the module, loaded."""
-    registry = Registry.of([gristmill_llvm.plugin, gristmill_launch.plugin, gristmill_cpu.plugin])
-    kind = registry.target_kind("cpu")
-    target = kind.resolve(parse_target("cpu:x86-64-v2"))
-    context = PassContext(target, kind.capabilities(target))
-    pipeline = build_pipeline(context, registry.pass_entries())
-    module = pipeline.run(parse_module(SOURCE), RunOptions(verify=True))
-    (blob,) = registry.code_generator(kind.generator).generate(module, target, GenerateOptions())
-    device = registry.runtime("cpu").open(0)
+    blob = generated()
+    device = REGISTRY.runtime("cpu").open(0)
     return device.load(memoryview(blob.data), blob.entry_points, blob.kernels)
 
 
@@ -532,12 +544,29 @@ def test_arrays_that_overlap_give_what_the_loops_say(run: Callable[[str, Sequenc
     np.testing.assert_array_equal(same, np.ones(64))
 
 
-def test_results_that_do_not_travel() -> None:
-    assert run_compiled("widest", ((1 << 63) - 1,)) == (1 << 63) - 1
-    for refusal in (refusal_of_executor, refusal_of_machine_code):
-        kind, message = refusal("widest", (1 << 63,))
-        assert kind == "ValueError"
-        assert "the result is 9223372036854775808, and only results up to 9223372036854775807 can" in message
+@pytest.mark.parametrize("run", RUN_BOTH)
+def test_results_beyond_int64(run: Callable[[str, Sequence[Any]], Any]) -> None:
+    for value in (0, (1 << 63) - 1, 1 << 63, (1 << 64) - 1):
+        assert run("widest", (value,)) == value
+
+
+def test_no_array_of_arguments() -> None:
+    """Code that calls the C interface itself may hand over a null pointer; with no arguments that is fine."""
+    with tempfile.NamedTemporaryFile(suffix=".so") as file:
+        file.write(generated().data)
+        file.flush()
+        library = ctypes.CDLL(file.name)
+    result = (ctypes.c_int64 * 2)()
+    assert library.__getattr__("__tvm_ffi_nothing")(None, None, 0, result) == 0
+    assert library.__getattr__("__tvm_ffi_one")(None, None, 1, result) == -1
+    raised = ctypes.c_void_p()
+    tvm_ffi.LIB.TVMFFIErrorMoveFromRaised(ctypes.byref(raised))
+    # TVMFFIErrorCell, after the header of the object: kind and message, each a pointer and a size.
+    cell = (ctypes.c_size_t * 4).from_address(raised.value + 24)
+    kind, message = (ctypes.string_at(cell[place], cell[place + 1]) for place in (0, 2))
+    tvm_ffi.LIB.TVMFFIObjectDecRef(raised)
+    assert kind == b"TypeError"
+    assert message.startswith(b"one: 1 argument is expected, but their array is a null pointer\n  signature: one(")
 
 
 # The pass itself ------------------------------------------------------------------------------------------------------

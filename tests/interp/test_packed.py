@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from gristmill.interp import AssertionFailed, ExecutionError, Executor, execute_packed
+from gristmill.interp.packed import PACKED_HELPERS
+from gristmill.ir.op import PACKED_INTERFACE
+from gristmill.ir.packed_texts import dtype_text
 from gristmill.testing.placed import placed_module
 
 SIGNATURE = "(self: handle, args: handle, count: int32, result: handle) -> int32"
@@ -78,6 +81,7 @@ def test_checks_that_fail(args: tuple[object, ...], kind: str, message: str) -> 
         ("packed_tensor(args, 0i32) as handle", (1,)),
         ("packed_pointer(args, 0i32) as handle", (1,)),
         ("packed_kind(args, 1i32) as int32", (1,)),
+        ("packed_kind(result, 0i32) as int32", (1,)),
         ("packed_big(args, 0i32) as uint64", (1 << 64,)),
         ("packed_big_fits(args, 0i32) as bool", (7,)),
         ("tensor_rank(args) as int32", ()),
@@ -97,7 +101,7 @@ def test_reads_that_the_checks_should_have_prevented(line: str, args: tuple[obje
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("-1i8", -1), ("18446744073709551615u64", -1), ("true", True), ("0.5f16", 0.5)],
+    [("-1i8", -1), ("18446744073709551615u64", (1 << 64) - 1), ("true", True), ("0.5f16", 0.5)],
 )
 def test_results(text: str, value: object) -> None:
     body = f"evaluate packed_return(result, {text}) as void"
@@ -129,6 +133,40 @@ function @f{SIGNATURE}
         execute_packed(module, "f", [1])
 
 
+def test_texts_of_what_was_given() -> None:
+    body = """  assert packed_is_null(args) as bool, "TypeError", "given: ", packed_kind_text(args, 0i32) as handle, "; ", \
+packed_kind_text(args, 1i32) as handle
+"""
+    module, _ = placed_module(
+        f'function @f{SIGNATURE}\n symbol "f"\n convention packed\n{{\n{body}\n return 0i32\n}}\n'
+    )
+    for given, shown in (
+        (None, "None"),
+        (1.5, "a float"),
+        (1 << 70, "an int beyond 64 bits"),
+        (np.zeros(2), "an array"),
+    ):
+        with pytest.raises(AssertionFailed) as caught:
+            execute_packed(module, "f", [given, True])
+        assert caught.value.message == f"given: {shown}; a bool"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shown"),
+    [
+        (0 | 64 << 8 | 1 << 16, "dtype int64"),
+        (1 | 8 << 8 | 1 << 16, "dtype uint8"),
+        (2 | 32 << 8 | 1 << 16, "dtype float32"),
+        (4 | 16 << 8 | 1 << 16, "dtype bfloat16"),
+        (6 | 8 << 8 | 1 << 16, "dtype bool"),
+        (0 | 8 << 8 | 4 << 16, "elements of 4 lanes (DLPack code 0, 8 bits)"),
+        (9 | 3 << 8 | 1 << 16, "a dtype of DLPack code 9 with 3 bits"),
+    ],
+)
+def test_texts_of_dtypes(dtype: int, shown: str) -> None:
+    assert dtype_text(dtype) == shown
+
+
 def test_a_status_without_an_error() -> None:
     module, _ = placed_module(f'function @f{SIGNATURE}\n symbol "f"\n convention packed\n{{\n return -1i32\n}}\n')
     with pytest.raises(ExecutionError) as caught:
@@ -140,3 +178,24 @@ def test_arrays_of_types_that_the_language_lacks() -> None:
     with pytest.raises(ExecutionError) as caught:
         run(np.zeros(2, np.complex64), 1, None)
     assert caught.value.code == "GM0510"
+
+
+def test_every_operation_of_the_interface_has_a_model() -> None:
+    assert {op.name for op in PACKED_INTERFACE} == set(PACKED_HELPERS)
+
+
+def test_texts_of_kinds_and_dtypes_in_messages() -> None:
+    text = f"""
+function @f{SIGNATURE}
+  symbol "f"
+  convention packed
+{{
+  let t: handle = packed_tensor(args, 1i32) as handle
+  let k: bool = packed_is_null(args) as bool
+  assert k, "TypeError", packed_kind_text(args, 0i32) as handle, " and ", tensor_dtype_text(t) as handle
+  return 0i32
+}}
+"""
+    with pytest.raises(AssertionFailed) as caught:
+        execute_packed(placed_module(text)[0], "f", [1.5, np.zeros(2, np.uint16)])
+    assert caught.value.message == "a float and dtype uint16"

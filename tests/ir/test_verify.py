@@ -102,6 +102,10 @@ BODIES = [
     ("GM0420", ">>evaluate tensor_rank(n) as int32"),
     ("GM0420", ">>evaluate packed_int(&x[0], 1.0) as int64"),
     ("GM0420", ">>evaluate packed_int(&x[0], n) as int32"),
+    ("GM0420", ">>evaluate disjoint(&x[0], n, &x[1], 4) as bool"),
+    ("GM0420", ">>evaluate disjoint(4, 4, &x[1], 4) as bool"),
+    ("GM0420", ">>evaluate disjoint(&x[0], 4, &x[1], 4) as int32"),
+    ("GM0420", ">>evaluate disjoint(&x[0], 4) as bool"),
     ("GM0421", ">>evaluate @nowhere(n)"),
     ("GM0422", ">>evaluate @number() as int32"),
     ("GM0422", ">>evaluate @number(1) as int32"),
@@ -161,6 +165,9 @@ BODIES = [
     ("GM0448", ">>evaluate buffer(x)"),
     ("GM0448", '>>evaluate "text"'),
     ("GM0448", '>>evaluate extern "c"(buffer(x))'),
+    ("GM0448", ">>evaluate tensor_dtype_text(&x[0]) as handle"),
+    ("GM0448", ">>let p: handle = packed_kind_text(&x[0], n) as handle"),
+    ("GM0448", '>>evaluate extern "c"(packed_kind_text(&x[0], n) as handle)'),
     ("GM0448", '>>evaluate @number("text") as int32'),
     ("GM0448", ">>let p: handle = buffer(x)"),
 ]  # fmt: skip
@@ -306,6 +313,15 @@ def test_stated_types_of_operations():
     wrong = s.Evaluate(call("packed_kind", handle, const(0, INT32), dtype=INT64))
     assert codes_of(in_function(right, params=(handle,))) == []
     assert codes_of(in_function(wrong, params=(handle,))) == ["GM0420"]
+
+
+def test_texts_made_at_run_time_are_parts_of_messages():
+    handle = e.Var("h", HANDLE)
+    kind = call("packed_kind_text", handle, const(0, INT32), dtype=HANDLE)
+    check = s.Assert(e.IntImm(1, BOOL), "TypeError", ("it is ", kind, call("tensor_dtype_text", handle, dtype=HANDLE)))
+    assert codes_of(in_function(check, params=(handle,))) == []
+    pointer = s.Assert(e.IntImm(1, BOOL), "TypeError", (call("tensor_data", handle, dtype=HANDLE),))
+    assert codes_of(in_function(pointer, params=(handle,))) == ["GM0445"]
 
 
 def test_depth_does_not_matter():

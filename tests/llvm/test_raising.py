@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import ctypes
 
+import numpy as np
 import pytest
 
 from gristmill.errors import Unsupported
@@ -11,7 +13,9 @@ from gristmill.ir.build import call, const, equal, greater
 from gristmill.ir.dtype import BOOL, FLOAT64, HANDLE, INT8, INT32, INT64, UINT8, UINT64
 from gristmill.ir.expr import And, Cast, Var
 from gristmill.ir.module import CallingConvention, Function, FunctionFacts
+from gristmill.ir.packed_texts import dtype_text, kind_text
 from gristmill.ir.stmt import Assert, Bind, For, If, LoopKind, Return, Seq
+from gristmill_llvm.messages import Form, MessageTable
 
 
 def public(*body, name="f"):
@@ -100,6 +104,52 @@ def test_condition_is_evaluated_once_and_in_order(compile_module):
     assert function(3) is None
     with pytest.raises(ValueError, match=r"^x = 0$"):
         function(0)
+
+
+def test_every_kind_and_dtype_is_shown_as_the_executor_shows_it(compile_module):
+    """Type index and dtype are read from memory that the test makes, so that every number can be tried."""
+    zero, tensor = const(0, INT32), Var("t", HANDLE)
+    body = (
+        lambda args: Bind(tensor, call("packed_pointer", args, const(1, INT32), dtype=HANDLE)),
+        lambda args: Assert(
+            const(False, BOOL),
+            "TypeError",
+            (
+                "<",
+                call("packed_kind_text", call("packed_pointer", args, zero, dtype=HANDLE), zero, dtype=HANDLE),
+                "|",
+                call("tensor_dtype_text", tensor, dtype=HANDLE),
+                "|",
+                argument(2)(args),
+                ">",
+            ),
+        ),
+    )
+    function = compile_module([public(*body)]).packed("f")
+    kinds = [*range(-3, 100), 2**31 - 1, -(2**31)]
+    dtypes = [
+        code | bits << 8 | lanes << 16
+        for code in (*range(12), 255)
+        for bits in (0, 1, 8, 16, 64, 255)
+        for lanes in (0, 1, 4, 65535)
+    ]
+    for number in range(max(len(kinds), len(dtypes))):
+        kind, dtype = kinds[number % len(kinds)], dtypes[number % len(dtypes)]
+        any_value = np.array([kind & 0xFFFFFFFF, 0, 0, 0], np.uint32)
+        described = np.zeros(12, np.uint32)
+        described[5] = dtype
+        with pytest.raises(TypeError) as caught:
+            function(ctypes.c_void_p(any_value.ctypes.data), ctypes.c_void_p(described.ctypes.data), -number)
+        assert str(caught.value) == f"<{kind_text(kind)}|{dtype_text(dtype)}|{-number}>"
+
+
+def test_equal_messages_and_texts_are_kept_once():
+    table = MessageTable()
+    first = table.message("ValueError", ("f: ", Form.SIGNED, " is wrong"))
+    assert table.message("TypeError", ("f: ", Form.BOOL, " is wrong")) != first
+    assert table.message("ValueError", ("f: ", Form.SIGNED, " is wrong")) == first
+    assert table.text("f: ") == table.text("f: ")
+    assert (table.most_parts, table.most_values, table.forms) == (3, 1, {Form.SIGNED, Form.BOOL})
 
 
 def test_a_float_in_a_message_is_refused(compile_module):

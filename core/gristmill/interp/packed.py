@@ -13,6 +13,7 @@ from typing import Any
 from gristmill.interp.memory import Opaque, Pointer, Tensor
 from gristmill.interp.state import Execution
 from gristmill.ir.dtype import DLPACK_CODES, DType
+from gristmill.ir.packed_texts import dtype_text, kind_text
 
 # Type indices of TVMFFIAny (tvm/ffi/c_api.h).
 NONE, INT, BOOL, FLOAT, POINTER, DLTENSOR, TEXT, TENSOR_OBJECT, BIG_INT = 0, 1, 2, 3, 4, 7, 65, 70, 78
@@ -74,6 +75,14 @@ def packed_kind(execution: Execution, site: int, array: Any, index: int) -> int:
     return int(_argument(execution, site, "packed_kind", array, index, ()).kind)
 
 
+def packed_is_null(execution: Execution, site: int, array: Any) -> bool:
+    return array is None
+
+
+def packed_kind_text(execution: Execution, site: int, array: Any, index: int) -> str:
+    return kind_text(_argument(execution, site, "packed_kind_text", array, index, ()).kind)
+
+
 def packed_int(execution: Execution, site: int, array: Any, index: int) -> int:
     return int(_argument(execution, site, "packed_int", array, index, (INT, BOOL)).held)
 
@@ -108,8 +117,8 @@ def packed_return(execution: Execution, site: int, result: Any, found: Any, dtyp
     if dtype.is_bool:
         result.found = AnyValue(BOOL, bool(found))
     elif dtype.is_integer:
-        # As the 64 bits that the interface carries.
-        result.found = AnyValue(INT, ((int(found) + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63))
+        # What int64 cannot hold travels as an object, which Python reads as the same int.
+        result.found = any_value(int(found))
     elif dtype.is_float:
         result.found = AnyValue(FLOAT, float(found))
     elif dtype.is_void:
@@ -139,6 +148,10 @@ def tensor_rank(execution: Execution, site: int, tensor: Any) -> int:
 def tensor_dtype(execution: Execution, site: int, tensor: Any) -> int:
     dtype = _tensor(execution, site, "tensor_dtype", tensor).dtype
     return DLPACK_CODES[dtype.code] | dtype.bits << 8 | dtype.lanes << 16
+
+
+def tensor_dtype_text(execution: Execution, site: int, tensor: Any) -> str:
+    return dtype_text(tensor_dtype(execution, site, tensor))
 
 
 def tensor_size(execution: Execution, site: int, tensor: Any, dimension: int) -> int:
@@ -181,7 +194,9 @@ def tensor_device_id(execution: Execution, site: int, tensor: Any) -> int:
 PACKED_HELPERS: dict[str, object] = {
     function.__name__: function
     for function in (
+        packed_is_null,
         packed_kind,
+        packed_kind_text,
         packed_int,
         packed_float,
         packed_big_fits,
@@ -191,6 +206,7 @@ PACKED_HELPERS: dict[str, object] = {
         packed_return,
         tensor_rank,
         tensor_dtype,
+        tensor_dtype_text,
         tensor_size,
         tensor_has_strides,
         tensor_stride,

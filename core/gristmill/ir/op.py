@@ -132,7 +132,13 @@ def _packed(name: str, arity: int, meaning: str, pure: bool = True) -> Op:
 
 # The packed host interface (TVM FFI C ABI, tvm/ffi/c_api.h): arguments are an array of TVMFFIAny, tensors are DLTensor.
 PACKED_INTERFACE = (
+    _packed("packed_is_null", 1, "bool: whether the array of arguments a is a null pointer"),
     _packed("packed_kind", 2, "int32: type index of argument b of the array a"),
+    _packed(
+        "packed_kind_text",
+        2,
+        "handle: what a value as argument b of the array a is called, a text for a message (gristmill.ir.packed_texts)",
+    ),
     _packed("packed_int", 2, "int64: argument b of the array a, an int or a bool"),
     _packed("packed_float", 2, "float64: argument b of the array a, a float"),
     _packed(
@@ -152,6 +158,11 @@ PACKED_INTERFACE = (
     ),
     _packed("tensor_rank", 1, "int32: number of dimensions of the DLTensor a"),
     _packed("tensor_dtype", 1, "int32: code | bits << 8 | lanes << 16 of the DLTensor a"),
+    _packed(
+        "tensor_dtype_text",
+        1,
+        "handle: what the dtype of the DLTensor a is called, a text for a message (gristmill.ir.packed_texts)",
+    ),
     _packed("tensor_size", 2, "int64: size of dimension b of the DLTensor a"),
     _packed("tensor_has_strides", 1, "bool: whether the DLTensor a states strides"),
     _packed(
@@ -167,5 +178,8 @@ PACKED_INTERFACE = (
     _packed("tensor_device_type", 1, "int32: DLDeviceType of the DLTensor a"),
     _packed("tensor_device_id", 1, "int32: device number of the DLTensor a"),
 )
+
+MESSAGE_TEXTS = frozenset(("packed_kind_text", "tensor_dtype_text"))
+"""Operations whose value is a text, and which stand only as parts of the message of an assert."""
 
 OPS: Mapping[str, Op] = _table((MATHEMATICS, BITS, HINTS, PARTIAL, PACKED_INTERFACE))

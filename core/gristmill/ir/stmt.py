@@ -109,7 +109,8 @@ class Assert(Stmt):
     """If the condition is false, leave the public function with a Python error.
 
     ``kind`` is the name of a built-in exception class. The message is texts and values, put one after the other
-    (integers in decimal, bools as ``True`` and ``False``).
+    (integers in decimal, bools as ``True`` and ``False``); calls of the operations
+    :data:`~gristmill.ir.op.MESSAGE_TEXTS` are texts too.
     """
 
     condition: Expr

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from gristmill.errors import close_match
 from gristmill.ir import expr as e
 from gristmill.ir.build import round_to
-from gristmill.ir.dtype import BOOL, HANDLE, LANES_AT_MOST, VOID, DType, parse_dtype
+from gristmill.ir.dtype import BOOL, HANDLE, INT64, LANES_AT_MOST, VOID, DType, parse_dtype
 from gristmill.ir.functor import EXPRESSIONS
 from gristmill.ir.memory import Buffer
 from gristmill.ir.module import CallingConvention, Function
 from gristmill.ir.node import Node
-from gristmill.ir.op import PACKED_INTERFACE, Operands, Result
+from gristmill.ir.op import MESSAGE_TEXTS, PACKED_INTERFACE, Operands, Result
 from gristmill.ir.verify_walk import Use, VerifierWalk, shown
 
 _PACKED_INTERFACE = frozenset(op.name for op in PACKED_INTERFACE)
@@ -206,13 +206,13 @@ class ExpressionVerifier(VerifierWalk, over=EXPRESSIONS):
         return self.access(node, node.buffer, self.types)
 
     def visit_AddressOf(self, node: e.AddressOf) -> DType:
-        if self.use is Use.VALUE:
+        if self.use in (Use.VALUE, Use.MESSAGE):
             self.report("GM0448", f"{shown(node)} may only be an argument of a call or a pointer binding", node)
         self.access(node, node.buffer, self.types, vector=False)
         return HANDLE
 
     def visit_BufferRef(self, node: e.BufferRef) -> DType:
-        if self.use in (Use.VALUE, Use.POINTER):
+        if self.use in (Use.VALUE, Use.POINTER, Use.MESSAGE):
             self.report("GM0448", f"the whole buffer {shown(node)} may only be an argument of a call", node)
         if node.buffer not in self.visible:
             self.report("GM0424", f"the buffer `{node.buffer.name}` is used where it is not defined", node)
@@ -224,12 +224,16 @@ class ExpressionVerifier(VerifierWalk, over=EXPRESSIONS):
         op, types = node.op, self.types
         if self.is_device_code and op.name in _PACKED_INTERFACE:
             self.report("GM0444", f"`{op}` belongs to the host, and this is code of a device", node)
+        if op.name in MESSAGE_TEXTS and self.use is not Use.MESSAGE:
+            self.report("GM0448", f"the text {shown(node)} may only be a part of the message of an assertion", node)
         if len(types) != op.arity:
             self.report("GM0420", f"`{op}` takes {op.arity} operands, not {len(types)}", node)
             return node.type
         if not self.no_void(node):
             return node.type
-        if op.operands is Operands.ANY:
+        if op.name == "disjoint":
+            self.ranges_of_bytes(node)
+        elif op.operands is Operands.ANY:
             self.packed_operands(node)
         else:
             if len(set(types)) > 1:
@@ -244,6 +248,12 @@ class ExpressionVerifier(VerifierWalk, over=EXPRESSIONS):
         if node.type != wanted:
             self.report("GM0420", f"`{op}` gives {wanted} here, and the call says {node.type}", node)
         return wanted
+
+    def ranges_of_bytes(self, node: e.Call) -> None:
+        """Two ranges of memory: each a handle, then an int64."""
+        for number, (dtype, wanted) in enumerate(zip(self.types, (HANDLE, INT64, HANDLE, INT64), strict=True), 1):
+            if dtype != wanted:
+                self.report("GM0420", f"operand {number} of `{node.op}` is {dtype}, not {wanted}", node)
 
     def packed_operands(self, node: e.Call) -> None:
         """Operations of the packed host interface: a handle first, then a number."""

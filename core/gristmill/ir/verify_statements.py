@@ -19,6 +19,7 @@ from gristmill.ir.functor import STATEMENTS, Functor, walk
 from gristmill.ir.memory import Buffer, Range, Region, Scope
 from gristmill.ir.module import CallingConvention, Function, Module
 from gristmill.ir.node import Node
+from gristmill.ir.op import MESSAGE_TEXTS
 from gristmill.ir.verify_expressions import ExpressionVerifier
 from gristmill.ir.verify_walk import Use, shown
 
@@ -196,7 +197,9 @@ class StatementVerifier(ExpressionVerifier):
         for part in node.message:
             if isinstance(part, str):
                 continue
-            dtype = self.expression(part)
+            dtype = self.expression(part, Use.MESSAGE)
+            if isinstance(part, e.Call) and part.op.name in MESSAGE_TEXTS:
+                continue
             if not (dtype.is_integer or dtype.is_bool) or dtype.is_vector:
                 self.report("GM0445", f"a message shows texts, integers and bools, not {dtype}: {shown(part)}", node)
 

@@ -28,6 +28,8 @@ class Use(Enum):
     """An argument of a call: buffers and addresses too."""
     FOREIGN = 3
     """An argument of a packed or extern call: texts too."""
+    MESSAGE = 4
+    """A part of the message of an assert: texts made at run time."""
 
 
 def shown(node: Node) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from gristmill.ir import dtype as d
 from gristmill.ir import expr as e
 from gristmill.ir import stmt as s
-from gristmill.ir.build import call, const, round_to, true
+from gristmill.ir.build import call, const, equal, round_to, true
 from gristmill.ir.functor import Mutator
 from gristmill.ir.memory import Buffer, PointerType, Range, Region, Scope
 from gristmill.ir.module import CallingConvention, Extern, Function, FunctionFacts, LaunchParameters, Module
@@ -190,6 +190,9 @@ def _host() -> Function:
     zero = const(0, d.INT32)
     body = s.Seq(
         (
+            s.Assert(
+                equal(count, 1), "TypeError", ("not ", call("packed_kind_text", handles[1], zero, dtype=d.HANDLE))
+            ),
             s.Bind(tensor, call("packed_tensor", handles[1], zero, dtype=d.HANDLE)),
             s.Bind(n, call("tensor_size", tensor, zero, dtype=d.INT64)),
             s.View(view, call("tensor_data", tensor, dtype=d.HANDLE)),
