@@ -108,8 +108,8 @@ CASES = {
            ^^^^^^^^^^^ GM0291 its arguments are: base, exponent
 """,
     "too many arguments": """
-    x[0] = T.exp(x[1], x[2], x[3])
-                             ^^^^ GM0292 its arguments are: x, span
+    x[0] = T.exp(x[1], x[2])
+                       ^^^^ GM0292 its arguments are: x
 """,
     "unknown argument": """
     a = T.alloc_buffer((8,), "float32", scop="local")

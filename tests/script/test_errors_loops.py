@@ -92,7 +92,7 @@ CASES = {
     "continue in a branch only": """
     if s > 0:
         continue
-        ^^^^^^^^ GM0314 T.launch_thread
+        ^^^^^^^^ GM0314 use `return` to leave the function
 """,
     "return from a parallel loop": """
     for i in T.parallel(8):

@@ -21,6 +21,36 @@ def f(x: T.Buffer(("n",), "float32")):
     x[0] = qqq
            ^^^ GM0245 assign `qqq` before
 """,
+    "undefined function": """
+@T.prim_func
+def f(x: T.Buffer(("n",), "float32")):
+    x[0] = qqq(x[1])
+           ^^^ GM0245 from .other import qqq
+""",
+    "module that is not imported": """
+@T.prim_func
+def f(x: T.Buffer(("n",), "float32")):
+    x[0] = math.pi
+           ^^^^ GM0245 write `import math` at the top of the file
+""",
+    "names of other libraries": """
+@T.prim_func
+def f(x: T.Buffer(("n",), "float32")):
+    x[0] = T.clamp(x[1], 0, 1)
+           ^^^^^^^ GM0290 write `T.min(T.max(x, low), high)`
+    x[0] = T.sum(x)
+           ^^^^^ GM0290 write it as a loop
+    x[0] = T.qqq(x)
+           ^^^^^ GM0290 docs/language.md lists
+    x[0] = T.where(x[1] > 0, 1, 0)
+           ^^^^^^^^^^^^^^^^^^^^^^^ GM0292 write `a if condition else b`
+""",
+    "shape as a number": """
+@T.prim_func
+def f(x: T.Buffer(("n",), "float32")):
+    x[0] = x.shape
+           ^^^^^^^ GM0267 an expression of numbers
+""",
     "read before assigned": """
 @T.prim_func
 def f(x: T.Buffer(("n",), "float32")):
@@ -102,7 +132,11 @@ import numpy as np
 @T.prim_func
 def f(x: T.Buffer(("n",), "float32")):
     x[0] = np.float32(1)
-           ^^^^^^^^^^ GM0251 use the functions of `T`
+           ^^^^^^^^^^ GM0251 write `T.float32`
+    x[1] = np.clip(x[0], 0, 1)
+           ^^^^^^^ GM0251 write `T.min(T.max(x, low), high)`
+    x[2] = np.interp(x[0])
+           ^^^^^^^^^ GM0251 use the functions of `T`
 """,
     "carried through a parallel loop": """
 @T.prim_func
@@ -117,7 +151,12 @@ def f(x: T.Buffer(("n",), "float32"), out: T.Buffer((1,), "float32")):
 @T.prim_func
 def f(x: T.Buffer(("n",), "float32")):
     print(x[0])
-    ^^^^^ GM0253 kernels have range, min, max
+    ^^^^^ GM0253 print that in Python
+    x[0] = isinstance(x, int)
+           ^^^^^^^^^^ GM0253 kernels have range, min, max
+    for i, v in enumerate(x):
+                ^^^^^^^^^ GM0253 index the buffers
+        x[i] = v
 """,
     "raise": """
 @T.prim_func
@@ -159,7 +198,7 @@ def f(x: T.Buffer(("n",), "float32")):
 @T.prim_func
 def f(x: T.Buffer(("n",), "float32")):
     x[0] = sum([x[i] for i in range(4)])
-               ^^^^^^^^^^^^^^^^^^^^^^^^ GM0255 write it with loops
+               ^^^^^^^^^^^^^^^^^^^^^^^^ GM0255 write a loop
 """,
     "walrus": """
 @T.prim_func
@@ -240,3 +279,13 @@ def test_notes_show_the_loop_that_carries():
     found = check_marked(HEADER + CASES["carried through a parallel loop"], lambda text: parse_source(text, "k.py"))
     assert [note.message for note in found[0].notes] == ["the loop is here", "it is declared outside of it"]
     assert [note.place.line for note in found[0].notes] == [6, 5]
+
+
+def test_kernels_without_the_import():
+    text = """
+@T.prim_func
+ ^^^^^^^^^^^ GM0221 write `from gristmill.script import tir as T` at the top of the file
+def f(x: T.Buffer((8,), "float32")):
+    x[0] = 1
+"""
+    check_marked(text, lambda text: parse_source(text, "kernel.py"))

@@ -25,7 +25,7 @@ CASES = {
 """,
     "float literal beside an integer": """
     i32[0] = i32[1] * 1.5
-                      ^^^ GM0260 write the whole number 1
+                      ^^^ GM0260 write a whole number, or convert what it meets to a float
 """,
     "float literal too large": """
     f16[0] = 1e6
@@ -92,7 +92,27 @@ CASES = {
 """,
     "remainder of floats": """
     f32[0] = f32[1] % f32[2]
-             ^^^^^^^^^^^^^^^ GM0265 for floats write `T.fmod(f32[1], f32[2])`
+             ^^^^^^^^^^^^^^^ GM0265 for floats write `f32[1] - T.floor(f32[1] / f32[2]) * f32[2]`
+""",
+    "whole float beside an integer": """
+    i32[0] = i32[1] * 8.0
+                      ^^^ GM0260 write the whole number 8, or convert what it meets to a float
+""",
+    "quotient of sums": """
+    i32[0] = (i32[1] + 1) / (i32[2] - 1)
+             ^^^^^^^^^^^^^^^^^^^^^^^^^^^ GM0263 write `(i32[1] + 1) // (i32[2] - 1)`
+""",
+    "remainder of sums of floats": """
+    f32[0] = (f32[1] + 1) % (f32[2] - 1)
+             ^^^^^^^^^^^^^^^^^^^^^^^^^^^ GM0265 `(f32[1] + 1) - T.floor((f32[1] + 1) / (f32[2] - 1)) * (f32[2] - 1)`
+""",
+    "sum of integers as a condition": """
+    b[0] = not i32[0] + 1
+               ^^^^^^^^^^ GM0264 write `(i32[0] + 1) == 0`
+""",
+    "one value of a pair does not fit": """
+    i32[0], i32[1] = i32[2], f32[0]
+                             ^^^^^^ GM0262 write `i32[1] = T.int32(f32[0])`
 """,
     "floor division of floats": """
     f32[0] = f32[1] // 2

@@ -117,8 +117,9 @@ def _unpack(ctx: Context, target: ast.Tuple | ast.List, value: Value, at: ast.ex
             label=f"{len(target.elts)} names",
             hint="write one name for each value",
         )
-    for inner, item in zip(target.elts, value, strict=True):
-        assign_value(ctx, inner, item, at)
+    places = at.elts if isinstance(at, (ast.Tuple, ast.List)) and len(at.elts) == len(value) else [at] * len(value)
+    for inner, item, place in zip(target.elts, value, places, strict=True):
+        assign_value(ctx, inner, item, place)
 
 
 def annotated(ctx: Context, node: ast.AnnAssign) -> Launch | None:

@@ -121,6 +121,12 @@ class Context:
     def segment(self, node: Positioned) -> str:
         return self.source.segment(node)
 
+    def operand_text(self, node: Positioned) -> str:
+        """The text of an expression for use beside an operator in a hint: in parentheses where it is one itself."""
+        text = self.segment(node)
+        compound = (ast.BinOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda, ast.NamedExpr, ast.UnaryOp)
+        return f"({text})" if isinstance(node, compound) else text
+
     # Names ------------------------------------------------------------------------------------------------------------
 
     def find(self, name: str) -> Value | None:

@@ -8,6 +8,7 @@ from enum import Enum
 from gristmill.errors import close_match
 from gristmill.script.context import Context
 from gristmill.script.expressions import lower
+from gristmill.script.habits import ALWAYS_IMPORTED
 from gristmill.script.operands import condition
 from gristmill.script.problems import Mistake
 from gristmill.script.values import Intrinsic
@@ -73,10 +74,14 @@ def role_of(ctx: Context, node: ast.FunctionDef | ast.ClassDef) -> Role:
 
 def _unknown(ctx: Context, node: ast.FunctionDef | ast.ClassDef, at: ast.expr, message: str) -> Mistake:
     right = "@I.ir_module" if isinstance(node, ast.ClassDef) else "@T.prim_func"
+    hint = f"mark it with `{right}` alone, or leave it plain"
+    owner = at.value if isinstance(at, ast.Attribute) else at
+    if isinstance(owner, ast.Name) and owner.id in ALWAYS_IMPORTED and owner.id not in ctx.file.definitions:
+        hint = f"write `{ALWAYS_IMPORTED[owner.id]}` at the top of the file"
     return ctx.mistake(
         "GM0221",
         at,
         message,
         label="not a decorator of kernels",
-        hint=f"mark it with `{right}` alone, or leave it plain",
+        hint=hint,
     )

@@ -65,6 +65,12 @@ _NAMES: Mapping[type[ast.expr], str] = {
     ast.Slice: "a slice",
 }
 _INSTEAD: Mapping[type[ast.expr], str] = {
+    **dict.fromkeys(
+        (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+        'write a loop, and keep values in `T.alloc_buffer((n,), "float32")`',
+    ),
+    **dict.fromkeys((ast.Dict, ast.Set), "kernels have numbers and buffers; constants may be tuples"),
+    **dict.fromkeys((ast.Yield, ast.YieldFrom, ast.Await), "return one number, or store values in a buffer"),
     ast.Lambda: "write a helper function with typed parameters",
     ast.JoinedStr: "formatted strings are for the message of an assert",
     ast.NamedExpr: "assign in a statement of its own",
@@ -352,7 +358,7 @@ def choose(
 def _call(ctx: Context, node: ast.Call) -> Value:
     from gristmill.script.calls import call_function, call_method
 
-    function = lower(ctx, node.func)
+    function = name_value(ctx, node.func, called=True) if isinstance(node.func, ast.Name) else lower(ctx, node.func)
     if isinstance(function, Intrinsic):
         return function.handler(ctx, node)
     if isinstance(function, DType):

@@ -11,6 +11,7 @@ from gristmill.ir.dtype import DType
 from gristmill.ir.expr import Expr, FloatImm, IntImm, Load
 from gristmill.script.context import Context
 from gristmill.script.files import Definition, File
+from gristmill.script.habits import ALWAYS_IMPORTED, FUNCTIONS, PYTHON
 from gristmill.script.problems import Mistake, Reported
 from gristmill.script.values import (
     ClassNamespace,
@@ -27,8 +28,8 @@ TVM_MODULES = ("tvm.script", "tvm.script.parser")
 _SCRIPT_NAMES = {"tir": "T", "T": "T", "tirx": "T", "ir": "I", "I": "I"}
 
 
-def name_value(ctx: Context, node: ast.Name) -> Value:
-    """The value of a name where it is read. Raises Mistake if there is none yet, or none at all."""
+def name_value(ctx: Context, node: ast.Name, called: bool = False) -> Value:
+    """The value of a name where it is read, or ``called``. Raises Mistake if there is none yet, or none at all."""
     name = node.id
     if ctx.has(name):
         found = ctx.find(name)
@@ -51,10 +52,10 @@ def name_value(ctx: Context, node: ast.Name) -> Value:
 
     if name in BUILTINS:
         return BUILTINS[name]
-    raise _undefined(ctx, node)
+    raise _undefined(ctx, node, called)
 
 
-def _undefined(ctx: Context, node: ast.Name) -> Mistake:
+def _undefined(ctx: Context, node: ast.Name, called: bool) -> Mistake:
     name = node.id
     if name in ctx.hidden:
         return ctx.mistake(
@@ -74,16 +75,21 @@ def _undefined(ctx: Context, node: ast.Name) -> Mistake:
             node,
             f"Python's `{name}` cannot be used in a kernel",
             label="not part of the language",
-            hint="of Python's own functions kernels have range, min, max, abs, pow, round, int, float, bool and len",
+            hint=PYTHON.get(
+                name,
+                "of Python's own functions kernels have range, min, max, abs, pow, round, int, float, bool and len",
+            ),
         )
     meant = close_match(name, ctx.known_names())
-    return ctx.mistake(
-        "GM0245",
-        node,
-        f"the name `{name}` is not defined",
-        label="not known",
-        hint=f"did you mean `{meant}`?" if meant else f"assign `{name}` before, or make it a parameter",
-    )
+    if name in ALWAYS_IMPORTED:
+        hint = f"write `{ALWAYS_IMPORTED[name]}` at the top of the file"
+    elif meant:
+        hint = f"did you mean `{meant}`?"
+    elif called:
+        hint = f"define `{name}` in this file with typed parameters, or import it: `from .other import {name}`"
+    else:
+        hint = f"assign `{name}` before, or make it a parameter"
+    return ctx.mistake("GM0245", node, f"the name `{name}` is not defined", label="not known", hint=hint)
 
 
 def _not_assigned(ctx: Context, node: ast.Name) -> Mistake:
@@ -266,10 +272,19 @@ def is_constant(value: Value) -> bool:
 
 
 def explain_foreign(ctx: Context, node: ast.expr, value: Foreign) -> Mistake:
+    from gristmill.script.calls import NAMESPACES
+
+    hint = "use the functions of `T`, constants of this file, or helpers of files of this project"
+    if isinstance(node, ast.Attribute):
+        known = NAMESPACES["T"]
+        if node.attr in FUNCTIONS:
+            hint = FUNCTIONS[node.attr]
+        elif node.attr in known:
+            hint = f"write `T.{node.attr}`"
     return ctx.mistake(
         "GM0251",
         node,
         f"{describe(value)} cannot be used in a kernel: sources are read, never executed",
         label="not known to the compiler",
-        hint="use the functions of `T`, constants of this file, or helpers of files of this project",
+        hint=hint,
     )

@@ -75,7 +75,7 @@ def check_rank(ctx: Context, node: Positioned, buffer: Buffer, count: int) -> No
         raise ctx.mistake(
             "GM0280",
             node,
-            f"`{buffer.name}` takes {wanted}, and {count} are given",
+            f"`{buffer.name}` takes {wanted}, and {count} {'is' if count == 1 else 'are'} given",
             label=f"{count} given, {buffer.rank} wanted",
             hint=f"write `{buffer.name}[{places or '()'}]`",
         )

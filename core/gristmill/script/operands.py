@@ -83,11 +83,12 @@ def number(ctx: Context, node: Positioned, value: Number, dtype: DType) -> Expr:
 
 
 def _fitting_hint(ctx: Context, node: Positioned, value: Number, element: DType) -> str:
-    text = ctx.segment(node) if not isinstance(node, Place) else str(value)
+    text = ctx.operand_text(node) if not isinstance(node, Place) else str(value)
     if element.is_bool:
         return f"compare it: `{text} != 0`"
     if isinstance(value, float) and element.is_integer and value == value and abs(value) < 2**63:
-        return f"write the whole number {int(value)}, or convert the other side: `T.float32(...)`"
+        whole = f"the whole number {int(value)}" if value == int(value) else "a whole number"
+        return f"write {whole}, or convert what it meets to a float: `T.float32(...)`"
     if isinstance(value, int) and element.is_integer:
         return f"convert the other side to a type that holds {value}, or write `T.{element}({element.wrap(value)})`"
     return "use a value that the type holds, or convert the other side to a wider type"
@@ -212,15 +213,12 @@ def condition(ctx: Context, node: ast.expr, what: str = "a condition") -> Expr |
             )
         return value
     zero = "0.0" if isinstance(value, float) or (isinstance(value, Expr) and value.dtype.is_float) else "0"
-    text = ctx.segment(node)
-    if isinstance(node, (ast.BinOp, ast.IfExp, ast.BoolOp)):
-        text = f"({text})"
     raise ctx.mistake(
         "GM0264",
         node,
         f"{what} must be a bool, and this is {describe(value)}",
         label="not a bool",
-        hint=f"write `{text} != {zero}`",
+        hint=f"write `{ctx.operand_text(node)} != {zero}`",
     )
 
 

@@ -137,9 +137,14 @@ def binary(
         return _ARITHMETIC[kind](a, b, span)  # type: ignore[call-arg]
     if kind in _INTEGER:
         if dtype.is_float:
-            x, y = ctx.segment(left_at), ctx.segment(right_at)
-            instead = f"T.floor({x} / {y})" if kind is ast.FloorDiv else f"T.fmod({x}, {y})"
-            raise wrong_types(ctx, node, SYMBOLS[kind], dtype, f"for floats write `{instead}`")
+            x, y = ctx.operand_text(left_at), ctx.operand_text(right_at)
+            hint = f"for floats write `T.floor({x} / {y})`"
+            if kind is ast.Mod:
+                hint = (
+                    f"for floats write `{x} - T.floor({x} / {y}) * {y}`, with the sign of the divisor as in Python, or "
+                    f"`T.fmod({ctx.segment(left_at)}, {ctx.segment(right_at)})`, with the sign of the dividend as in C"
+                )
+            raise wrong_types(ctx, node, SYMBOLS[kind], dtype, hint)
         return _INTEGER[kind](a, b, span)  # type: ignore[call-arg]
     if kind is ast.Div:
         return divide(ctx, node, a, b, left_at, right_at)
@@ -159,14 +164,15 @@ def binary(
 def divide(ctx: Context, node: Positioned, a: Expr, b: Expr, left_at: Positioned, right_at: Positioned) -> Expr:
     """``a / b`` of operands that meet: for integers only TVM's dialect has a meaning (towards zero)."""
     if a.dtype.is_integer and not ctx.is_tvmscript:
-        x, y = ctx.segment(left_at), ctx.segment(right_at)
+        x, y = ctx.operand_text(left_at), ctx.operand_text(right_at)
+        inside_x, inside_y = ctx.segment(left_at), ctx.segment(right_at)
         raise ctx.mistake(
             "GM0263",
             node,
             "`/` of two integers is not defined: it could mean the quotient or the fraction",
             label=f"both are {a.dtype}",
-            hint=f"write `{x} // {y}` to round down, `T.truncdiv({x}, {y})` to round to zero, "
-            f"`T.float32({x}) / {y}` for the fraction",
+            hint=f"write `{x} // {y}` to round down, `T.truncdiv({inside_x}, {inside_y})` to round to zero, "
+            f"`T.float32({inside_x}) / {y}` for the fraction",
         )
     return Div(a, b, ctx.span(node))
 
@@ -308,13 +314,12 @@ def unary(ctx: Context, node: ast.UnaryOp, value: Expr | Number) -> Expr | Numbe
             return not value
         if isinstance(value, Expr) and value.dtype.is_bool:
             return Not(value, span)
-        text = ctx.segment(node.operand)
         raise ctx.mistake(
             "GM0264",
             node.operand,
             "`not` takes a bool",
             label="not a bool",
-            hint=f"write `{text} == 0`",
+            hint=f"write `{ctx.operand_text(node.operand)} == 0`",
         )
     if not isinstance(value, Expr):
         if kind is ast.Invert:

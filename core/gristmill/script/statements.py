@@ -226,9 +226,7 @@ def _outside(ctx: Context, node: ast.stmt, what: str) -> Mistake:
         node,
         f"`{what}` stands outside of a loop",
         label="no loop here",
-        hint="a loop opened by `T.launch_thread` ends with its statement list; use `return` to end the thread"
-        if ctx.enclosing
-        else "use `return` to leave the function",
+        hint="use `return` to leave the function",
     )
 
 

@@ -219,6 +219,8 @@ def describe(value: Value) -> str:
         return f"the function `{value.name}`"
     if isinstance(value, Namespace):
         return f"the module `{value.path}`"
+    if isinstance(value, BufferShape):
+        return f"the shape of `{value.buffer.name}`"
     if isinstance(value, Foreign):
         return f"`{value.name}` of {value.origin}"
     return f"a {type(value).__name__.lower()}"

@@ -3,7 +3,7 @@
 Under a wrong line stands a line of carets with the code and a part of the hint::
 
     x[0] = 1.5
-           ^^^ GM0260 write the whole number 1
+           ^^^ GM0260 write a whole number
 
 A range over several lines is marked under its last line, as ``^^^ GM0200 12:5- hint`` with the place where it starts.
 """

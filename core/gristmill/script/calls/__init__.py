@@ -25,6 +25,7 @@ from gristmill.script.calls import (
 )
 from gristmill.script.calls.functions import call_function
 from gristmill.script.context import Context
+from gristmill.script.habits import FUNCTIONS
 from gristmill.script.problems import Mistake
 from gristmill.script.values import Intrinsic, LetType, Method, Namespace, Value
 
@@ -88,14 +89,17 @@ def unknown_member(ctx: Context, node: ast.Attribute, path: str, name: str) -> M
         )
     known = list(NAMESPACES.get(path, {}))
     meant = close_match(name, known)
+    hint = (
+        f"did you mean `{ctx.segment(node.value)}.{meant}`?" if meant else f"docs/language.md lists what `{path}` has"
+    )
+    if path == "T" and name in FUNCTIONS:
+        hint = FUNCTIONS[name]
     return ctx.mistake(
         "GM0290",
         node,
         f"`{ctx.segment(node.value)}` has no `{name}`",
         label="not known",
-        hint=f"did you mean `{ctx.segment(node.value)}.{meant}`?"
-        if meant
-        else f"`gristmill explain GM0290` says where the functions of `{path}` are listed",
+        hint=hint,
     )
 
 

@@ -17,7 +17,9 @@ def bind(
     ``rest`` names further positional arguments; get them with :func:`remaining`. Raises Mistake for a missing, a
     surplus or an unknown argument.
     """
-    names = [*required, *optional]
+    known = [*required, *optional]
+    # A place in the text that TVM's printer may write, by name; nobody means it by place.
+    names = [name for name in known if name != "span"]
     title = ctx.segment(call.func)
     found: dict[str, ast.expr] = {}
     for position, value in enumerate(call.args):
@@ -40,7 +42,7 @@ def bind(
                 hint=f"its arguments are: {', '.join(names) or 'none'}",
             )
     for keyword in call.keywords:
-        if keyword.arg is None or keyword.arg not in names:
+        if keyword.arg is None or keyword.arg not in known:
             meant = close_match(keyword.arg or "", names)
             raise ctx.mistake(
                 "GM0292",

@@ -118,7 +118,7 @@ def _select(ctx: Context, call: ast.Call) -> Value:
             args["condition"],
             f"a condition must be a bool, and this is {test.dtype}",
             label="not a bool",
-            hint=f"write `{ctx.segment(args['condition'])} != 0`",
+            hint=f"write `{ctx.operand_text(args['condition'])} != 0`",
         )
     a, b = meet(ctx, call, operand(ctx, args["a"]), operand(ctx, args["b"]), args["a"], args["b"])
     if test.dtype.lanes > 1 and a.dtype.lanes not in (1, test.dtype.lanes):

@@ -144,6 +144,14 @@ def _other_axis(ctx: Context, call: ast.Call) -> Value:
 
 def _where(ctx: Context, call: ast.Call) -> Value:
     """``T.where(condition)``: when false the block does nothing."""
+    if len(call.args) == 3:
+        raise ctx.mistake(
+            "GM0292",
+            call,
+            "`T.where` is the condition of a block, and takes 1 argument",
+            label="3 are given",
+            hint="to choose between values write `a if condition else b`",
+        )
     node = bind(ctx, call, ("predicate",))["predicate"]
     block = _parts(ctx, call)
     found = _in_loops(block, as_bool(ctx, node, condition(ctx, node)))

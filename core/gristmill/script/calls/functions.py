@@ -118,12 +118,16 @@ def _buffer_argument(ctx: Context, node: ast.expr, value: Value, param: Buffer, 
     raise ctx.mistake(
         "GM0300",
         node,
-        f"`{value.name}` has {value.rank} dimensions of {value.dtype}, and the parameter `{param.name}` of "
+        f"`{value.name}` has {_dimensions(value)}, and the parameter `{param.name}` of "
         f"`{callee.name}` takes {param.rank} of {param.dtype}",
-        label=f"{value.rank} dimensions of {value.dtype}",
+        label=_dimensions(value),
         hint=f"it is declared as `{parameter_text(param)}`; a view has another shape or type: `T.decl_buffer(...)`",
         notes=(Note("the function is here", callee.file.source.name_place(callee.node)),),
     )
+
+
+def _dimensions(buffer: Buffer) -> str:
+    return f"{buffer.rank} dimension{'' if buffer.rank == 1 else 's'} of {buffer.dtype}"
 
 
 def _wrong_argument(

@@ -1,0 +1,68 @@
+"""What people of Python, NumPy and other compilers write out of habit, and what kernels have for it.
+
+The texts complete the hint of a mistake; they are shown as they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+_MEMORY = 'new memory is `T.alloc_buffer((n,), "float32")`, filled in a loop'
+_LOOP = "write it as a loop"
+_INDEX = "loop over `range(n)`, and index the buffers"
+_FILES = "pass what it reads as an argument; kernels have no files and no input"
+_CLAMP = "write `T.min(T.max(x, low), high)`"
+_REMAINDER = "write `a % b` for integers, `T.fmod(a, b)` for floats"
+_BITS = 'write `T.reinterpret("int32", x)`'
+
+FUNCTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("array", "arange", "empty", "empty_like", "full", "ones", "ones_like", "zeros"), _MEMORY),
+        **dict.fromkeys(("zeros_like", "linspace", "eye", "alloc"), _MEMORY),
+        **dict.fromkeys(("all", "any", "argmax", "argmin", "argsort", "cumsum", "dot", "matmul", "mean"), _LOOP),
+        **dict.fromkeys(("prod", "sort", "std", "sum", "var", "reduce", "fill", "copy", "concatenate"), _LOOP),
+        **dict.fromkeys(("clamp", "clip"), _CLAMP),
+        **dict.fromkeys(("mod", "remainder"), _REMAINDER),
+        **dict.fromkeys(("bitcast", "view", "frombuffer"), _BITS),
+        "absolute": "write `abs(x)`",
+        "divide": "write `a / b` for floats, `a // b` for integers",
+        "e": "write `import math` at the top of the file, and `math.e`",
+        "fmax": "write `T.max(a, b)`",
+        "fmin": "write `T.min(a, b)`",
+        "len": "write `len(x)` or `x.shape[0]`",
+        "maximum": "write `T.max(a, b)`",
+        "minimum": "write `T.min(a, b)`",
+        "multiply": "write `a * b`",
+        "pi": "write `import math` at the top of the file, and `math.pi`",
+        "power": "write `T.pow(x, y)`",
+        "print": "store values in a buffer, and print that in Python",
+        "relu": "write `T.max(x, 0)`",
+        "shape": "write `x.shape[0]`",
+        "sign": "write `1 if x > 0 else -1 if x < 0 else 0`",
+        "square": "write `x * x`",
+        "where": "write `a if condition else b`",
+    }
+)
+"""Functions of arrays and numbers, as ``np.NAME`` or ``T.NAME``."""
+
+PYTHON: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("enumerate", "zip", "map", "filter", "reversed", "iter", "next"), _INDEX),
+        **dict.fromkeys(("list", "dict", "set", "tuple", "bytearray", "slice", "sorted"), _MEMORY),
+        **dict.fromkeys(("open", "input"), _FILES),
+        **dict.fromkeys(("all", "any"), "set a local bool in a loop, and leave it with `break`"),
+        "divmod": "write `a // b` and `a % b`",
+        "print": "store values in a buffer, and print that in Python",
+    }
+)
+"""Functions of Python itself."""
+
+ALWAYS_IMPORTED: Mapping[str, str] = MappingProxyType(
+    {
+        "I": "from gristmill.script import ir as I",
+        "T": "from gristmill.script import tir as T",
+        "math": "import math",
+    }
+)
+"""Names that every file of kernels has, or nearly, with the line that brings them."""
