@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from gristmill.ir.op import HINTS, PACKED_INTERFACE, PARTIAL
+from gristmill.ir.op import HINTS, MEMORY, PACKED_INTERFACE, PARTIAL
 
 CPU_OPERATIONS = frozenset(
     (
         *("sqrt", "rsqrt", "floor", "ceil", "round", "trunc", "abs", "fma", "copysign"),
         *("isnan", "isinf", "isfinite", "popcount", "clz", "ctz"),
-        *(op.name for group in (HINTS, PARTIAL, PACKED_INTERFACE) for op in group),
+        *(op.name for group in (HINTS, PARTIAL, MEMORY, PACKED_INTERFACE) for op in group),
     )
 )
 """What every CPU has in instructions (fma: with the feature)."""

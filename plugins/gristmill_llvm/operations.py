@@ -90,6 +90,21 @@ def _likely(context: FunctionContext, node: Call, operands: list[str]) -> str:
     return context.writer.value(f"call i1 {name}(i1 {operands[0]}, i1 {integer(1, node.dtype)})")
 
 
+def _disjoint(context: FunctionContext, node: Call, operands: list[str]) -> str:
+    # Addresses and their sums are numbers below 2**64, since ranges of memory do not run over the end of it.
+    writer = context.writer
+    first, first_bytes, second, second_bytes = operands
+    starts = [writer.value(f"ptrtoint ptr {pointer} to i64") for pointer in (first, second)]
+    counts = [first_bytes, second_bytes]
+    ends = [writer.value(f"add i64 {start}, {count}") for start, count in zip(starts, counts, strict=True)]
+    apart = [writer.value(f"icmp ule i64 {ends[one]}, {starts[1 - one]}") for one in (0, 1)]
+    empty = [writer.value(f"icmp sle i64 {count}, 0") for count in counts]
+    found = apart[0]
+    for other in (apart[1], *empty):
+        found = writer.value(f"or i1 {found}, {other}")
+    return found
+
+
 NATIVE: Mapping[str, Emit] = {
     "sqrt": _float_intrinsic("sqrt"),
     "rsqrt": _reciprocal_root,
@@ -107,6 +122,7 @@ NATIVE: Mapping[str, Emit] = {
     "clz": _integer_intrinsic("ctlz", "i1 false"),
     "ctz": _integer_intrinsic("cttz", "i1 false"),
     "likely": _likely,
+    "disjoint": _disjoint,
     "quotient": _instruction("sdiv", "udiv"),
     "remainder": _instruction("srem", "urem"),
     "shift_left": _instruction("shl", "shl"),

@@ -24,12 +24,12 @@ from gristmill.ir.dtype import BOOL, DType
 from gristmill.ir.functor import Functor
 from gristmill.ir.memory import Buffer
 from gristmill.ir.node import Node
-from gristmill.ir.op import PACKED_INTERFACE
+from gristmill.ir.op import MEMORY, PACKED_INTERFACE
 from gristmill.ir.span import Span
 
 Visit = Generator[Any, Any, Any]
 
-_PACKED_NAMES = frozenset(op.name for op in PACKED_INTERFACE)
+_HELPER_NAMES = frozenset(op.name for op in (*MEMORY, *PACKED_INTERFACE))
 _OUTLINE_OPERANDS_AT = INDENTATION_AT_MOST + 20
 
 
@@ -290,7 +290,7 @@ class ExpressionWriter(BufferAccess, Functor[Any], over=()):
             args.append((yield arg))
         name = node.op.name
         site = self.site(node, name)
-        if name in _PACKED_NAMES:
+        if name in _HELPER_NAMES:
             texts = ", ".join(arg.text for arg in args)
             if name == "packed_return":  # what is stored depends on the type of the value
                 texts += f", DT_{args[1].dtype}"

@@ -23,6 +23,7 @@ from gristmill.interp.lockstep import LockStepWriter
 from gristmill.interp.memory import Pointer, Tensor
 from gristmill.interp.outside import call_extern, call_packed
 from gristmill.interp.packed import PACKED_HELPERS
+from gristmill.interp.ranges import disjoint
 from gristmill.interp.reports import Site
 from gristmill.interp.runtime_reports import AXES
 from gristmill.interp.scalar_operations import HELPERS, wrapping_helpers
@@ -79,6 +80,7 @@ class Program:
             **HELPERS,
             **wrapping_helpers(SCALARS),
             **PACKED_HELPERS,
+            "disjoint": disjoint,
             "AXES": AXES,
             "BARRIERS": self.barriers,
             "BREAK": Ending(),

@@ -123,6 +123,20 @@ PARTIAL = (
     _exact("shift_right", "a >> b, arithmetic if signed; 0 <= b < width", Operands.INTEGER, 2),
 )
 
+# What a pass asks at run time before it relies on arrays of the caller not lying over one another.
+MEMORY = (
+    Op(
+        "disjoint",
+        4,
+        Operands.ANY,
+        Result.STATED,
+        Exactness.EXACT,
+        "bool: whether the int64 b bytes from the pointer a on and the int64 d bytes from the pointer c on have no byte "
+        "in common; no bytes have none in common with any, and a negative number of bytes counts as none",
+        stated="bool",
+    ),
+)
+
 
 def _packed(name: str, arity: int, meaning: str, pure: bool = True) -> Op:
     """An operation of the packed interface; its meaning begins with its result type."""
@@ -182,4 +196,4 @@ PACKED_INTERFACE = (
 MESSAGE_TEXTS = frozenset(("packed_kind_text", "tensor_dtype_text"))
 """Operations whose value is a text, and which stand only as parts of the message of an assert."""
 
-OPS: Mapping[str, Op] = _table((MATHEMATICS, BITS, HINTS, PARTIAL, PACKED_INTERFACE))
+OPS: Mapping[str, Op] = _table((MATHEMATICS, BITS, HINTS, PARTIAL, MEMORY, PACKED_INTERFACE))
