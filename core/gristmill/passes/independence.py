@@ -34,14 +34,14 @@ def iterations_are_independent(loop: For, function: Function) -> bool:
     written -= own
     if not written:
         return True
-    if len(shared) > 1 and not function.facts.no_alias and not written <= _new_memory(function):
+    if len(shared) > 1 and not function.facts.no_alias and not written <= new_memory(function):
         return False
     inside = defined_variables(loop.body)
     simplifier = Simplifier()
     return all(_is_one_element_each(accesses[data], loop.var, inside, simplifier) for data in written)
 
 
-def _new_memory(function: Function) -> set[Var]:
+def new_memory(function: Function) -> set[Var]:
     """Data of allocations, which is reached by no other name as long as its address is not taken."""
     found, taken = set(), set()
     for node in walk(function.body):

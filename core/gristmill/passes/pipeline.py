@@ -24,6 +24,7 @@ from gristmill.passes.remove_dead_code import RemoveDeadCode
 from gristmill.passes.simplify import Simplify
 from gristmill.passes.unroll_loops import UnrollLoops
 from gristmill.passes.vectorize_loops import VectorizeLoops
+from gristmill.passes.vectorize_outer_loops import VectorizeOuterLoops
 from gristmill.plugin.protocols import Pass as PassProtocol
 from gristmill.plugin.protocols import PassContext, PassEntry
 
@@ -59,7 +60,12 @@ PHASES: tuple[Phase, ...] = (
     Phase(
         "blocks",
         "Blocks become plain statements; from here on only loops, branches and names are left.",
-        (Planned(LowerBlocks, "after the schedule, which needs axes, reads and writes; before all that moves code"),),
+        (
+            Planned(LowerBlocks, "after the schedule, which needs axes, reads and writes; before all that moves code"),
+            Planned(
+                VectorizeOuterLoops, "while each dimension has an index of its own, which tells elements apart", True
+            ),
+        ),
     ),
     Phase(
         "split",

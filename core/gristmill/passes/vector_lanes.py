@@ -73,13 +73,13 @@ def may_always_run(expr: Expr) -> bool:
 def vector_form(loop: For, lanes: int) -> Stmt:
     """The loop's body for all lanes at once; ``lanes`` is the extent. Raises NotVectorizable."""
     start = Var(loop.var.name, loop.var.type, span=loop.var.span)
-    form = _VectorForm(lanes)
+    form = VectorForm(lanes)
     form.values[loop.var] = Ramp(start, const(1, start.type), lanes, loop.span)
     body = form.visit(loop.body)
     return sequence(Bind(start, loop.minimum, loop.span), body, span=loop.span)
 
 
-class _VectorForm(Functor[Any], over=ALL_NODES):
+class VectorForm(Functor[Any], over=ALL_NODES):
     """Rewrites code for one iteration into code for all; scalars that are the same in all lanes stay scalars."""
 
     def __init__(self, lanes: int) -> None:
