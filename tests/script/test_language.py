@@ -55,6 +55,25 @@ def test_a_name_assigned_once_is_a_binding():
     assert not nodes(module, stmt.Allocate)
 
 
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("if out[0] > 0:\n    v = out[0] + 5\nout[1] = v", 0),
+        ("for i in range(out[0]):\n    v = i + 5\nout[1] = v", 0),
+        ("while out[0] > 0:\n    v = out[0]\n    break\nout[1] = v", 0),
+        ("for i in range(2):\n    if i == 0:\n        v = out[0] + 5\n    out[1] = v", 5),
+        ("for i in range(2):\n    if i == 1:\n        v = out[0] + 5\n    out[1] += v", 5),
+    ],
+)
+def test_a_name_that_a_path_may_not_assign_starts_as_zero(body, expected):
+    assert out(body)[1] == expected
+
+
+def test_a_name_that_every_path_assigns_is_not_set_before():
+    body = "if out[0] > 0:\n    v = out[0]\nelse:\n    v = out[1]\nout[2] = v"
+    assert len(nodes(read(kernel(body)), stmt.Store)) == 3
+
+
 def test_a_name_assigned_again_is_a_local_scalar():
     module = read(kernel("v = out[0]\nv = v + 1\nout[1] = v"))
     (local,) = nodes(module, stmt.Allocate)

@@ -25,7 +25,8 @@ def declare_locals(ctx: Context, body: Sequence[ast.stmt], index: int) -> None:
             None,
         )
         assert first is not None
-        local = Local(name, ctx.source.place(first), len(ctx.enclosing))
+        zeroed = (id(body), index, name) in ctx.plan.zeroed
+        local = Local(name, ctx.source.place(first), len(ctx.enclosing), zeroed)
         ctx.define(name, local)
         ctx.statements.append(local)
 
