@@ -215,4 +215,5 @@ CPU = TargetKind(
         KeyDescription("vector_width", "integer", "Widest vectors that loops should use, in bits: 128, 256 or 512."),
     ),
     architectures=(NATIVE, "x86-64-v2", "x86-64-v3", "x86-64-v4"),
+    texts=("llvm-ir", "assembly"),
 )

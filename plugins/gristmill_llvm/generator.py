@@ -42,7 +42,7 @@ class LLVMGenerator:
                 for function in module.functions
             )
         text = module_text(module, profile, options.name)
-        compiled = compile_text(text, profile, options.optimization, options.keep_texts)
+        compiled = compile_text(text, profile, options.optimization, "assembly" in options.texts)
         exports = [function.facts.symbol for function in module.public if function.facts.symbol]
         if module.externs:
             exports.append(EXTERN_TABLE)
@@ -63,7 +63,11 @@ class LLVMGenerator:
                 kernels=tuple(_record(function, module) for function in packed),
                 host=architecture_of(target).host,
                 requirements=requirements,
-                texts=(("llvm-ir", text), ("assembly", compiled.assembly)) if options.keep_texts else (),
+                texts=tuple(
+                    (kind, found)
+                    for kind, found in (("llvm-ir", text), ("assembly", compiled.assembly))
+                    if kind in options.texts
+                ),
             )
         ]
 

@@ -95,6 +95,7 @@ def compile_module() -> Callable[..., Loaded]:
         **options: Any,
     ) -> Loaded:
         module = Module(tuple(functions), tuple(externs))
+        options.setdefault("texts", frozenset(("llvm-ir", "assembly")))
         (blob,) = LLVMGenerator().generate(module, resolve(parse_target(target)), GenerateOptions(**options))
         summary = describe(blob.data, "test.so")
         assert set(summary.imports) <= set(TVM_FFI_IMPORTS)

@@ -45,7 +45,7 @@ def _nearest(value, precision):
 @pytest.mark.parametrize("target", ALL, ids=str)
 def test_cast(elementwise, corner_values, source, target):
     values = corner_values(source)
-    run = elementwise(lambda a: Cast(target.with_lanes(a.dtype.lanes), a), (source,), target, keep_texts=False)
+    run = elementwise(lambda a: Cast(target.with_lanes(a.dtype.lanes), a), (source,), target, texts=frozenset())
     kind = np.dtype(str(target))
     expected = np.array([kind.type(_converted(value, source, target)) for value in values], kind)
     np.testing.assert_array_equal(run(values), expected)

@@ -56,7 +56,7 @@ def test_integer_arithmetic(elementwise, corner_values, pairs, dtype):
     values = corner_values(dtype)
     a, b = pairs(values, values)
     for kind, meaning in INTEGER_MEANINGS.items():
-        found = elementwise(kind, (dtype, dtype), dtype, targets=("cpu:x86-64-v2",), keep_texts=False)(a, b)
+        found = elementwise(kind, (dtype, dtype), dtype, targets=("cpu:x86-64-v2",), texts=frozenset())(a, b)
         expected = [dtype.wrap(meaning(int(x), int(y), dtype)) for x, y in zip(a, b, strict=True)]
         np.testing.assert_array_equal(found, np.array(expected, found.dtype), err_msg=kind.__name__)
 
@@ -68,7 +68,7 @@ def test_division_and_shifts_by_constants(elementwise, corner_values, dtype, con
     divisor = dtype.wrap(constant)
     for kind in (ir.Div, ir.Mod, ir.FloorDiv, ir.FloorMod, ir.ShiftLeft, ir.ShiftRight):
         build = lambda a, kind=kind: kind(a, const(divisor, a.dtype))  # noqa: E731
-        found = elementwise(build, (dtype,), dtype, targets=("cpu:x86-64-v3",), keep_texts=False)(values)
+        found = elementwise(build, (dtype,), dtype, targets=("cpu:x86-64-v3",), texts=frozenset())(values)
         expected = [dtype.wrap(INTEGER_MEANINGS[kind](int(x), divisor, dtype)) for x in values]
         np.testing.assert_array_equal(found, np.array(expected, found.dtype), err_msg=kind.__name__)
 
@@ -80,7 +80,7 @@ def test_float_arithmetic(elementwise, corner_values, pairs, dtype):
     with np.errstate(all="ignore"):
         meanings = {ir.Add: a + b, ir.Sub: a - b, ir.Mul: a * b, ir.Div: a / b}
     for kind, expected in meanings.items():
-        found = elementwise(kind, (dtype, dtype), dtype, keep_texts=False)(a, b)
+        found = elementwise(kind, (dtype, dtype), dtype, texts=frozenset())(a, b)
         np.testing.assert_array_equal(found, expected, err_msg=kind.__name__)
 
 
@@ -113,7 +113,7 @@ def test_comparisons(elementwise, corner_values, pairs, dtype):
     values = corner_values(dtype)
     a, b = pairs(values, values)
     for kind, meaning in COMPARISONS.items():
-        found = elementwise(kind, (dtype, dtype), BOOL, targets=("cpu:x86-64-v2",), keep_texts=False)(a, b)
+        found = elementwise(kind, (dtype, dtype), BOOL, targets=("cpu:x86-64-v2",), texts=frozenset())(a, b)
         np.testing.assert_array_equal(found, meaning(a, b), err_msg=kind.__name__)
 
 
@@ -188,7 +188,7 @@ def test_a_sum_of_thousands_of_terms(elementwise):
         return total
 
     values = np.arange(8, dtype=np.int32)
-    run = elementwise(build, (INT32,), INT32, targets=("cpu:x86-64-v2",), keep_texts=False, optimization=1)
+    run = elementwise(build, (INT32,), INT32, targets=("cpu:x86-64-v2",), texts=frozenset(), optimization=1)
     np.testing.assert_array_equal(run(values), values * 5001)
 
 

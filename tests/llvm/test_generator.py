@@ -61,6 +61,7 @@ def sample_module():
 
 
 def generate(module, target="cpu:x86-64-v3", **options):
+    options.setdefault("texts", frozenset(("llvm-ir", "assembly")))
     (blob,) = LLVMGenerator().generate(module, resolve(parse_target(target)), GenerateOptions(**options))
     return blob
 
@@ -86,9 +87,11 @@ def test_the_shared_object_is_sound_and_exports_only_what_it_should():
     assert sorted(describe(blob.data).exports) == ["__gristmill_externs", *blob.entry_points]
 
 
-def test_texts_are_left_out_on_request():
-    assert generate(sample_module(), keep_texts=False).texts == ()
-    assert generate(sample_module(), keep_texts=False).data == generate(sample_module()).data
+@pytest.mark.parametrize("texts", [(), ("llvm-ir",), ("assembly",), ("spirv-assembly",)])
+def test_only_the_texts_asked_for_are_made_and_the_code_stays_the_same(texts):
+    blob = generate(sample_module(), texts=frozenset(texts))
+    assert {kind for kind, _ in blob.texts} == set(texts) - {"spirv-assembly"}
+    assert blob.data == generate(sample_module()).data
 
 
 @pytest.mark.parametrize("level", [0, 1, 2, 3])

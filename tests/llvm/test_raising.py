@@ -46,7 +46,7 @@ def test_values_in_messages(compile_module, dtype, value):
         return Assert(const(False, BOOL), "ValueError", ("got ", given, " and ", given, ", not good"))
 
     with pytest.raises(ValueError, match="not good") as caught:
-        compile_module([public(check)], keep_texts=False).packed("f")(value)
+        compile_module([public(check)], texts=frozenset()).packed("f")(value)
     shown = bool(value) if dtype.is_bool else dtype.wrap(value)
     assert str(caught.value) == f"got {shown} and {shown}, not good"
 

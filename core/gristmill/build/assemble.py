@@ -7,20 +7,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from gristmill.build.arguments import arguments_of
 from gristmill.build.compile import Compiled
+from gristmill.build.texts import IR_SUFFIX, IR_TEXT, options_entry, text_name
 from gristmill.ir.expr import Var
-from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer
 from gristmill.ir.module import Function, Module
 from gristmill.ir.printer import print_module, print_node
-from gristmill.ir.stmt import Store
 from gristmill.pack import format as pack_format
 from gristmill.pack.writer import write_pack
 from gristmill.plugin.artifacts import Blob, KernelRecord
 from gristmill.version import __version__
 
-IR_SUFFIX = "gmir"
-_TEXT_SUFFIXES = {"llvm-ir": "ll", "assembly": "s"}
 _BLOB_SUFFIXES = {"elf-shared": "so", "hsaco": "hsaco", "spirv": "spv"}
 
 
@@ -32,7 +30,7 @@ def assemble(project: str, module: str, compiled: Sequence[Compiled]) -> bytes:
     for part in compiled:
         target_name = part.job.target_name
         name = f"ir/{target_name}.{IR_SUFFIX}"
-        texts.append(pack_format.Member(name, "ir-text", str(part.job.target)))
+        texts.append(pack_format.Member(name, IR_TEXT, str(part.job.target)))
         contents[name] = print_module(part.module).encode()
         for number, blob in enumerate(part.blobs):
             stem = target_name if len(part.blobs) == 1 else f"{target_name}-{number}"
@@ -40,7 +38,7 @@ def assemble(project: str, module: str, compiled: Sequence[Compiled]) -> bytes:
             blobs.append(_blob_member(name, blob))
             contents[name] = blob.data
             for kind, text in blob.texts:
-                name = f"text/{stem}.{_TEXT_SUFFIXES.get(kind, 'txt')}"
+                name = text_name(stem, kind)
                 texts.append(pack_format.Member(name, kind, blob.target, blob.host))
                 contents[name] = text.encode()
     manifest = pack_format.Manifest(
@@ -49,7 +47,11 @@ def assemble(project: str, module: str, compiled: Sequence[Compiled]) -> bytes:
         _functions(part.module for part in compiled),
         tuple(blobs),
         tuple(texts),
-        {"gristmill": __version__, "python": platform.python_implementation()},
+        {
+            "gristmill": __version__,
+            "python": platform.python_implementation(),
+            **dict(options_entry(part.job) for part in compiled),
+        },
     )
     return write_pack(manifest, contents)
 
@@ -83,17 +85,18 @@ def _functions(modules: Iterable[Module]) -> tuple[pack_format.Function, ...]:
         for function in module.public:
             name = function.facts.symbol or function.name
             if name not in found:
-                found[name] = pack_format.Function(name, function.facts.signature or name, _parameters(function))
+                found[name] = pack_format.Function(
+                    name, function.facts.signature or name, _parameters(function, module)
+                )
     return tuple(found.values())
 
 
-def _parameters(function: Function) -> tuple[pack_format.Parameter, ...]:
-    written = {node.buffer.data for node in walk(function.body) if isinstance(node, Store)}
-    return tuple(_parameter(param, written) for param in function.params)
+def _parameters(function: Function, module: Module) -> tuple[pack_format.Parameter, ...]:
+    return tuple(
+        pack_format.Parameter(argument.name, argument.kind, argument.dtype, _shape(param), argument.written)
+        for param, argument in zip(function.params, arguments_of(function, module), strict=True)
+    )
 
 
-def _parameter(param: Var | Buffer, written: set[Var]) -> pack_format.Parameter:
-    if isinstance(param, Buffer):
-        shape = tuple(print_node(size) for size in param.shape)
-        return pack_format.Parameter(param.name, "buffer", str(param.dtype), shape, param.data in written)
-    return pack_format.Parameter(param.name, "scalar", str(param.dtype))
+def _shape(param: Var | Buffer) -> tuple[str, ...]:
+    return tuple(print_node(size) for size in param.shape) if isinstance(param, Buffer) else ()

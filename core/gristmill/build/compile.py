@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gristmill.build.arguments import arguments_of
 from gristmill.build.manifest import Manifest, ModuleEntry, Parameter, TargetEntry
 from gristmill.errors import UserError
 from gristmill.ir.module import Module
@@ -15,7 +16,7 @@ from gristmill.ir.target import Target
 from gristmill.knobs import DUMP_FOLDER
 from gristmill.passes.manager import RunOptions
 from gristmill.passes.pipeline import build_pipeline
-from gristmill.plugin.artifacts import Blob
+from gristmill.plugin.artifacts import Blob, KernelArgument, KernelRecord
 from gristmill.plugin.protocols import GenerateOptions, PassContext
 from gristmill.script import ParsedSource, parse_file
 
@@ -40,6 +41,7 @@ class Job:
     externs: Mapping[str, str] = field(default_factory=dict)
     optimization: int = 3
     fast_math: bool = False
+    texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,10 @@ class Compiled:
     milliseconds: float
 
 
-def plan_job(manifest: Manifest, module: ModuleEntry, target: TargetEntry, resolved: Target) -> Job:
-    """The job for a module and a target of the manifest, whose kind has resolved it."""
+def plan_job(
+    manifest: Manifest, module: ModuleEntry, target: TargetEntry, resolved: Target, texts: Collection[str] = ()
+) -> Job:
+    """The job for a module and a target of the manifest, whose kind has resolved it; ``texts`` are kept besides."""
     settings = module.settings(target.name)
     return Job(
         module.name,
@@ -69,6 +73,7 @@ def plan_job(manifest: Manifest, module: ModuleEntry, target: TargetEntry, resol
         module.extern,
         settings.options.opt_level,
         settings.options.fast_math,
+        tuple(dict.fromkeys((*settings.options.texts, *texts))),
     )
 
 
@@ -85,18 +90,18 @@ class Compiler:
         begin = time.perf_counter()
         parsed = self._parse(job)
         self.sources.update(parsed.sources)
-        kind = self.registry.target_kind(job.kind)
-        generator = self.registry.code_generator(kind.generator)
-        context = PassContext(
-            job.target,
-            kind.capabilities(job.target),
-            {"optimization": job.optimization, "fast_math": job.fast_math},
-        )
-        pipeline = build_pipeline(context, self.registry.pass_entries(), job.passes)
         try:
-            lowered = pipeline.run(_with_fast_math(parsed.module, job.fast_math), _run_options(job))
-            options = GenerateOptions(job.module, job.optimization, job.fast_math)
-            blobs = tuple(generator.generate(lowered, job.target, options))
+            blobs = generate(
+                parsed.module,
+                job.target,
+                self.registry,
+                name=job.module,
+                optimization=job.optimization,
+                fast_math=job.fast_math,
+                passes=job.passes,
+                texts=frozenset(job.texts),
+                run_options=_run_options(job),
+            )
         except UserError as error:
             error.sources.update(parsed.sources)
             raise
@@ -115,6 +120,39 @@ class Compiler:
                 externs=job.externs,
             )
         return found
+
+
+def generate(
+    module: Module,
+    target: Target,
+    registry: Registry,
+    *,
+    name: str,
+    optimization: int,
+    fast_math: bool,
+    passes: Sequence[str],
+    texts: frozenset[str],
+    run_options: RunOptions,
+) -> tuple[Blob, ...]:
+    """Lower a module and generate its code for a resolved target."""
+    kind = registry.target_kind(target.kind)
+    generator = registry.code_generator(kind.generator)
+    context = PassContext(target, kind.capabilities(target), {"optimization": optimization, "fast_math": fast_math})
+    pipeline = build_pipeline(context, registry.pass_entries(), passes)
+    lowered = pipeline.run(_with_fast_math(module, fast_math), run_options)
+    blobs = generator.generate(lowered, target, GenerateOptions(name, optimization, fast_math, texts))
+    arguments = {function.facts.symbol or function.name: arguments_of(function, module) for function in module.public}
+    return tuple(replace(blob, kernels=_with_arguments(blob.kernels, arguments)) for blob in blobs)
+
+
+def _with_arguments(
+    records: Sequence[KernelRecord], arguments: Mapping[str, tuple[KernelArgument, ...]]
+) -> tuple[KernelRecord, ...]:
+    """The records of host functions with the arguments that their authors gave them: a generator sees them lowered."""
+    return tuple(
+        record if record.arguments or record.axes else replace(record, arguments=arguments.get(record.name, ()))
+        for record in records
+    )
 
 
 def _with_fast_math(module: Module, fast_math: bool) -> Module:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gristmill.build.assemble import assemble
 from gristmill.build.compile import Compiled, Compiler, Job, plan_job
 from gristmill.build.manifest import Manifest, load_manifest, missing_sources
-from gristmill.build.manifest_kinds import resolve_targets
+from gristmill.build.manifest_kinds import refuse_unknown_texts, resolve_targets, unknown_texts
 from gristmill.build.report import BuildReport, PackReport, PartReport
 from gristmill.errors import Diagnostic, UserError, close_match
 from gristmill.pack.writer import save
@@ -29,21 +29,23 @@ def build(
     modules: Collection[str] | None = None,
     targets: Collection[str] | None = None,
     output: str | os.PathLike[str] | None = None,
+    texts: Collection[str] = (),
     registry: Registry | None = None,
 ) -> BuildReport:
     """Build the packs of a manifest (a file, or a folder that has a ``kernels.toml``).
 
     ``modules`` and ``targets`` choose by name; by default all are built. Packs go to ``output``, by default
-    ``build/kernels`` beside the manifest, each written whole or not at all, and only if its bytes changed. Nothing is
+    ``build/kernels`` beside the manifest; ``texts`` are kinds of text for people that they keep besides those that the
+    manifest names. Each is written whole or not at all, and only if its bytes changed. Nothing is
     written if anything is wrong: all modules and targets are compiled first, and their mistakes come in one
     :class:`~gristmill.errors.UserError`.
     """
     begin = time.perf_counter()
-    plan = Plan.of(manifest, modules, targets, registry)
+    plan = Plan.of(manifest, modules, targets, registry, texts)
     compiled = plan.compile()
     folder = Path(output) if output is not None else Path(plan.manifest.folder) / OUTPUT_FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
     packs = [(name, parts, assemble(plan.manifest.project.name, name, parts)) for name, parts in compiled.items()]
+    _make_folder(folder)
     reports = []
     for name, parts, data in packs:
         path = folder / f"{name}.kpack"
@@ -64,6 +66,16 @@ def check(
     plan = Plan.of(manifest, modules, targets, registry)
     plan.compile()
     return plan.manifest
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"the folder {folder} can't be made for the packs: {error.strerror}"
+        raise UserError(
+            Diagnostic("GM0811", message, hint="name a folder that can be made, with --output or `output`")
+        ) from None
 
 
 def _part_report(part: Compiled) -> PartReport:
@@ -92,6 +104,7 @@ class Plan:
         modules: Collection[str] | None,
         targets: Collection[str] | None,
         registry: Registry | None,
+        texts: Collection[str] = (),
     ) -> Plan:
         """Read the manifest and plan. Raises UserError for mistakes in it and for unknown names."""
         if registry is None:
@@ -100,14 +113,15 @@ class Plan:
             registry = Registry.installed()
         kinds = {kind.name: kind for kind in registry.target_kinds()}
         read = load_manifest(manifest, kinds)
-        absent = missing_sources(read)
-        if absent:
-            raise read.error(*absent)
+        wrong = [*missing_sources(read), *unknown_texts(read, kinds)]
+        if wrong:
+            raise read.error(*wrong)
+        refuse_unknown_texts(texts, kinds)
         _check_chosen("module", modules, [module.name for module in read.modules])
         _check_chosen("target", targets, [target.name for target in read.targets])
         resolved = resolve_targets(read, kinds)
         jobs = [
-            plan_job(read, module, read.targets_by_name[name], resolved[name])
+            plan_job(read, module, read.targets_by_name[name], resolved[name], texts)
             for module in read.modules
             if modules is None or module.name in modules
             for name in module.targets

@@ -10,6 +10,7 @@ All mistakes of a manifest come in one :class:`~gristmill.errors.UserError`, in 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -70,10 +71,12 @@ class TargetEntry(_Located):
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """Options of the code generators: ``opt_level`` from 0 to 3; ``fast_math`` lets floats be reassociated."""
+    """Options of the code generators: ``opt_level`` from 0 to 3; ``fast_math`` lets floats be reassociated; ``texts``
+    are the kinds of text that packs keep besides the IR."""
 
     opt_level: int = 3
     fast_math: bool = False
+    texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ class ModuleTargetEntry(_Located):
     functions: tuple[str, ...] | None
     params: Mapping[str, Parameter]
     passes: tuple[str, ...] | None
-    options: Mapping[str, int | bool]
+    options: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -121,10 +124,7 @@ class ModuleEntry(_Located):
             self.functions if override.functions is None else override.functions,
             {**self.params, **override.params},
             self.passes if override.passes is None else override.passes,
-            BuildOptions(
-                int(override.options.get("opt_level", self.options.opt_level)),
-                bool(override.options.get("fast_math", self.options.fast_math)),
-            ),
+            replace(self.options, **override.options),
         )
 
 
@@ -186,18 +186,40 @@ def missing_sources(manifest: Manifest) -> list[Diagnostic]:
     found = []
     for module in manifest.modules:
         path = manifest.source_path(module)
-        if os.path.isfile(path):
+        if not (wrong := _unusable(path)):
             continue
-        folder = os.path.dirname(path)
-        beside = [name for name in os.listdir(folder) if name.endswith(".py")] if os.path.isdir(folder) else []
-        near = close_match(os.path.basename(path), beside)
-        wrong = "is a folder" if os.path.isdir(path) else "does not exist"
+        near = _similar_file(path)
         hint = "write the path relative to the folder of kernels.toml"
         if near:
             hint = f'did you mean "{os.path.join(os.path.dirname(module.source), near)}"?'
         message = f"the source of module `{module.name}`, `{module.source}`, {wrong}"
         found.append(Diagnostic("GM0116", message, module.place_of("source"), hint=hint))
     return found
+
+
+def _unusable(path: str) -> str:
+    """Why a path is no source file, to be read after "the source"; an empty text if it is one."""
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return "does not exist"
+    except OSError as error:
+        return f"can't be read: {error.strerror}"
+    if stat.S_ISDIR(mode):
+        return "is a folder"
+    return "" if stat.S_ISREG(mode) else "is no plain file"
+
+
+def _similar_file(path: str) -> str:
+    """The name of the source beside ``path`` that was probably meant, or an empty text."""
+    folder, name = os.path.split(path)
+    try:
+        with os.scandir(folder) as entries:
+            beside = [other.name for other in entries if other.name.endswith(".py") and other.is_file()]
+    except OSError:
+        return ""
+    near = close_match(name, sorted(beside))
+    return "" if near == name else near
 
 
 def _check_schema(document: dict[str, Any], report: Report) -> None:

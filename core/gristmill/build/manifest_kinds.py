@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from gristmill.build.manifest import Manifest
-from gristmill.errors import Diagnostic, InternalError, close_match
+from gristmill.build.manifest import Manifest, ModuleEntry, ModuleTargetEntry, TargetEntry
+from gristmill.errors import Diagnostic, InternalError, Place, UserError, close_match
 from gristmill.ir.target import Target
 from gristmill.plugin.protocols import TargetKind
 
@@ -38,6 +38,41 @@ def resolve_targets(manifest: Manifest, kinds: Mapping[str, TargetKind]) -> dict
     if refused:
         raise manifest.error(*refused)
     return resolved
+
+
+def unknown_texts(manifest: Manifest, kinds: Mapping[str, TargetKind]) -> list[Diagnostic]:
+    """A diagnostic for each kind of text that no target of its module can give (GM0120)."""
+    found = []
+    for module in manifest.modules:
+        used = [manifest.targets_by_name[name] for name in module.targets]
+        asked: list[tuple[ModuleEntry | ModuleTargetEntry, Collection[str], list[TargetEntry]]] = [
+            (module, module.options.texts, used)
+        ]
+        for name, override in module.overrides.items():
+            asked.append((override, override.options.get("texts", ()), [manifest.targets_by_name[name]]))
+        for entry, texts, targets in asked:
+            whose = f"no target of module `{module.name}` gives"
+            known = {text for target in targets for text in kinds[target.target.kind].texts}
+            found += _unknown(whose, texts, known, entry.place_of("options", "texts"))
+    return found
+
+
+def refuse_unknown_texts(texts: Collection[str], kinds: Mapping[str, TargetKind]) -> None:
+    """Raise UserError (GM0120) for kinds of text that no target kind gives."""
+    found = _unknown("no target gives", texts, {text for kind in kinds.values() for text in kind.texts}, None)
+    if found:
+        raise UserError(found)
+
+
+def _unknown(whose: str, texts: Collection[str], known: Collection[str], place: Place | None) -> list[Diagnostic]:
+    found = []
+    for text in texts:
+        if text not in known:
+            near = close_match(text, sorted(known))
+            listed = ", ".join(f"`{name}`" for name in sorted(known)) or "none"
+            hint = f"did you mean `{near}`?" if near else f"there is: {listed}"
+            found.append(Diagnostic("GM0120", f"{whose} the text `{text[:64]}`", place, hint=hint))
+    return found
 
 
 def _architecture_hint(arch: str, kind: TargetKind) -> str:

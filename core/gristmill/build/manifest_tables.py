@@ -181,6 +181,12 @@ _PASSES = ListOf(
 _OPTION_FIELDS = (
     Field("opt_level", Integer(0, 3), "How hard the code generator tries, from 0 to 3.", default=3),
     Field("fast_math", Boolean(), "Let floats be contracted and reassociated; results may differ.", default=False),
+    Field(
+        "texts",
+        ListOf(Text(noun="a kind of text", rule='write it as `gristmill targets` does, such as "assembly"')),
+        "Texts for people that packs keep besides the IR, such as `assembly`.",
+        default=(),
+    ),
 )
 
 OVERRIDES = Table(

@@ -21,6 +21,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FOLDER", help="where packs go (default: build/kernels beside the manifest)"
     )
+    parser.add_argument(
+        "--texts",
+        action="append",
+        default=[],
+        metavar="KIND",
+        help="keep texts of this kind in the packs too, such as assembly; may be repeated",
+    )
     add_plugin_option(parser)
     add_json_option(parser)
 
@@ -33,6 +40,7 @@ def run(options: argparse.Namespace) -> int:
         modules=options.module,
         targets=options.target,
         output=options.output,
+        texts=options.texts,
         registry=registry_of(options),
     )
     if options.json:

@@ -1,15 +1,18 @@
 """Show what a pack holds: its functions, the code for each target, what made it.
 
-Reads the pack's manifest; --text also prints texts that the pack carries for people (IR, LLVM IR, assembly).
+Reads the pack's manifest. --text prints texts for people: those that the pack keeps, and others (llvm-ir, assembly)
+made again from its IR, where the plugin of the target is installed.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 from gristmill.cli.output import add_json_option, size_text, write_json, write_table
+from gristmill.cli.selection import add_plugin_option, registry_of
 from gristmill.errors import Diagnostic, UserError
 from gristmill.pack import Function, Manifest, Member, PackReader, open_pack
 
@@ -19,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--text", action="append", metavar="KIND", help="print the texts of this kind or name; may be repeated"
     )
+    add_plugin_option(parser)
     add_json_option(parser)
 
 
@@ -32,26 +36,48 @@ def run(options: argparse.Namespace) -> int:
                 **_manifest_json(pack.manifest),
             }
             if options.text:
-                content["text"] = {member.name: pack.text(member) for member in _chosen(pack, options.text)}
+                shown = [text for kind in options.text for text in _texts(pack, kind, options)]
+                content["text"] = {text.name: text.content for text in shown}
+                content["made"] = [text.name for text in shown if text.made]
             write_json(content)
         elif options.text:
-            for member in _chosen(pack, options.text):
-                sys.stdout.write(f"// {member.name}\n{pack.text(member).rstrip()}\n")
+            for kind in options.text:
+                for text in _texts(pack, kind, options):
+                    note = f" ({text.made})" if text.made else ""
+                    sys.stdout.write(f"// {text.name}{note}\n{text.content.rstrip()}\n")
         else:
             _write(options.pack, pack)
     return 0
 
 
-def _chosen(pack: PackReader, kinds: list[str]) -> list[Member]:
-    found: list[Member] = []
-    for kind in kinds:
-        named = [member for member in pack.manifest.texts if kind in (member.kind, member.name)]
-        if not named:
-            known = sorted({member.kind for member in pack.manifest.texts})
-            hint = f"it has {', '.join(f'`{name}`' for name in known)}" if known else "it has no texts"
-            raise UserError(Diagnostic("GM0007", f"{pack.name} has no text `{kind}`", hint=hint))
-        found += named
-    return found
+@dataclass(frozen=True)
+class _Text:
+    """A text to show; ``made`` says how it came about where the pack does not keep it."""
+
+    name: str
+    content: str
+    made: str = ""
+
+
+def _texts(pack: PackReader, kind: str, options: argparse.Namespace) -> list[_Text]:
+    """The texts of a kind or a name: those that the pack keeps, or else what is made again from its IR."""
+    kept = [member for member in pack.manifest.texts if kind in (member.kind, member.name)]
+    if kept:
+        return [_Text(member.name, pack.text(member)) for member in kept]
+    from gristmill.build.texts import make_texts
+
+    made = make_texts(pack, kind, registry_of(options))
+    if made:
+        return [_Text(text.name, text.text, _how_made(text.same_code)) for text in made]
+    known = sorted({member.kind for member in pack.manifest.texts})
+    hint = f"it has {', '.join(f'`{name}`' for name in known)}" if known else "it has no texts"
+    raise UserError(Diagnostic("GM0007", f"{pack.name} has no text `{kind}`", hint=hint))
+
+
+def _how_made(same_code: bool) -> str:
+    if same_code:
+        return "made again from the IR; the code is that of the pack"
+    return "made again from the IR; this gristmill makes other code of it than the pack has"
 
 
 def _write(name: str, pack: PackReader) -> None:

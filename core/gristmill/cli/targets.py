@@ -38,6 +38,8 @@ def _write_kind(kind: TargetKind) -> None:
     print(f"  code: {', '.join(kind.blob_kinds)} by {kind.generator}")
     if kind.architectures:
         print(f"  architectures: {', '.join(kind.architectures)}")
+    if kind.texts:
+        print(f"  texts: {', '.join(kind.texts)}")
     for key in kind.keys:
         choices = f", one of {', '.join(key.choices)}" if key.choices else ""
         default = f", default {key.default}" if key.default is not None else ""
@@ -51,6 +53,7 @@ def _kind_json(kind: TargetKind) -> dict[str, Any]:
         "generator": kind.generator,
         "blob_kinds": list(kind.blob_kinds),
         "architectures": list(kind.architectures),
+        "texts": list(kind.texts),
         "keys": [_key_json(key) for key in kind.keys],
     }
 

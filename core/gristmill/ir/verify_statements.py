@@ -198,9 +198,8 @@ class StatementVerifier(ExpressionVerifier):
             if isinstance(part, str):
                 continue
             dtype = self.expression(part, Use.MESSAGE)
-            if isinstance(part, e.Call) and part.op.name in MESSAGE_TEXTS:
-                continue
-            if not (dtype.is_integer or dtype.is_bool) or dtype.is_vector:
+            is_text = isinstance(part, e.Call) and part.op.name in MESSAGE_TEXTS
+            if not (is_text or dtype.is_integer or dtype.is_bool) or dtype.is_vector:
                 self.report("GM0445", f"a message shows texts, integers and bools, not {dtype}: {shown(part)}", node)
 
     # Control

@@ -58,6 +58,8 @@ class TargetKind:
     architectures: tuple[str, ...] = ()
     """Known names after the colon, for lists and suggestions; ``resolve`` decides."""
     device_type: int = 1
+    texts: tuple[str, ...] = ()
+    """The kinds of text for people that its generator can make, as ``assembly``."""
 
 
 # Code generators ------------------------------------------------------------------------------------------------------
@@ -65,13 +67,14 @@ class TargetKind:
 
 @dataclass(frozen=True, slots=True)
 class GenerateOptions:
-    """What the manifest says about code beyond the IR: optimisation level 0-3, whether to keep texts for people."""
+    """What the manifest says about code beyond the IR: optimisation level 0-3, which texts to make for people."""
 
     name: str = "kernels"
     """Name of the module, for symbols and file names."""
     optimization: int = 3
     fast_math: bool = False
-    keep_texts: bool = True
+    texts: frozenset[str] = frozenset()
+    """The kinds of text wanted in :attr:`Blob.texts`, of those that the target's kind names; others are left out."""
     extra: Mapping[str, Scalar] = field(default_factory=dict)
 
 

@@ -34,7 +34,7 @@ class CompiledBackend:
         context = PassContext(self.target, self.kind.capabilities(self.target), options)
         self.pipeline = build_pipeline(context, self.registry.pass_entries())
         self.run_options = RunOptions(verify=verify)
-        self.generate_options = GenerateOptions("program", optimization, keep_texts=False)
+        self.generate_options = GenerateOptions("program", optimization)
         self._latest: tuple[Module, dict[str, tuple[Device, Any]]] | None = None
 
     def __call__(self, module: Module, function: str, args: list[Any]) -> int | float | bool | None:
