@@ -25,6 +25,9 @@ EXIT_INTERNAL = 4
 
 _TAB_WIDTH = 4
 _SHOWN_LINES_AT_MOST = 6
+# Of a line that is longer than both together, only so many characters before and after the place are shown.
+_SHOWN_BEFORE = 80
+_SHOWN_AFTER = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,7 @@ class _Renderer:
             source = text[number - 1]
             start = place.column - 1 if number == place.line else len(source) - len(source.lstrip())
             end = place.end_column - 1 if number == place.end_line else len(source.rstrip())
+            source, start, end = _cropped(source, start, end)
             before, marked = _columns(source[:start]), _columns(source[start:end], _columns(source[:start]))
             caret = " " * before + "^" * max(1, marked)
             beside = f" {label}" if label and number == last else ""
@@ -158,6 +162,18 @@ class _Renderer:
 
     def paint(self, text: str, style: str) -> str:
         return f"\x1b[{style}m{text}\x1b[0m" if self.color else text
+
+
+def _cropped(line: str, start: int, end: int) -> tuple[str, int, int]:
+    """The part of a very long line around ``start`` to ``end``, with dots where it is cut, and where these are in it."""
+    if len(line) <= _SHOWN_BEFORE + _SHOWN_AFTER:
+        return line, start, end
+    first = max(0, start - _SHOWN_BEFORE)
+    last = min(len(line), start + _SHOWN_AFTER)
+    head = "..." if first else ""
+    shown = head + line[first:last] + ("..." if last < len(line) else "")
+    moved = len(head) - first
+    return shown, start + moved, max(start, min(end, last)) + moved
 
 
 def _expand(text: str) -> str:

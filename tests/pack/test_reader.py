@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -347,3 +348,11 @@ def test_our_version_numbers_are_those_of_the_plugin_contract():
 
     assert form.HOST_ABI_VERSION == artifacts.HOST_ABI_VERSION
     assert form.KERNEL_RECORD_VERSION == artifacts.KERNEL_RECORD_VERSION
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: os.symlink("/dev/zero", path)])
+def test_what_is_no_plain_file_is_not_opened(make, tmp_path):
+    make(tmp_path / "x.kpack")
+    with pytest.raises(UserError, match="it is no plain file") as caught:
+        open_pack(tmp_path / "x.kpack")
+    assert caught.value.code == "GM0801"

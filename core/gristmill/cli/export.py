@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import tempfile
 
 from gristmill.cli.output import add_json_option, size_text, write_json
 from gristmill.errors import Diagnostic, UserError
 from gristmill.pack import Member, PackReader, open_pack
+from gristmill.pack.files import replace_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,18 +57,8 @@ def write_file(path: str, content: bytes, force: bool) -> None:
     """Write a file whole or not at all. Raises UserError where it is there already (unless forced) or can't be written."""
     if os.path.lexists(path) and not force:
         raise UserError(Diagnostic("GM0004", f"would overwrite {path}", hint="choose another name, or use --force"))
-    folder = os.path.dirname(os.path.abspath(path))
     try:
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".gristmill-")
-        try:
-            with os.fdopen(handle, "wb") as opened:
-                opened.write(content)
-            # mkstemp makes files that only their owner can read.
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        replace_file(path, content)
     except OSError as error:
         message = f"can't write `{path}`: {error.strerror}"
         raise UserError(Diagnostic("GM0006", message, hint="name a file in a folder that can be written to")) from None

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from gristmill.cli.output import add_json_option, write_json
 from gristmill.errors import Diagnostic, UserError
+from gristmill.pack.files import replace_file
 
 MANIFEST = """\
 schema = 1
@@ -65,11 +66,10 @@ def run(options: argparse.Namespace) -> int:
             Diagnostic("GM0004", f"would overwrite {listed}", hint="choose another folder, or overwrite with --force")
         )
     try:
-        for path, text in files.items():
+        # The manifest last: where it is, the project is whole.
+        for path, text in reversed(files.items()):
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = path.with_name(f".{path.name}.{os.getpid()}")
-            temporary.write_text(text, encoding="utf-8")
-            os.replace(temporary, path)
+            replace_file(str(path), text.encode())
     except OSError as error:
         message = f"can't write `{error.filename}`: {error.strerror}"
         raise UserError(Diagnostic("GM0006", message, hint="choose a folder that can be written to")) from None

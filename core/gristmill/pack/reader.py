@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
+import stat
 import zlib
 from types import TracebackType
 
@@ -35,6 +36,10 @@ def open_pack(source: Source, name: str = "") -> PackReader:
         return PackReader(memoryview(source).toreadonly().cast("B"), name or "the pack", None)
     path = os.fspath(source)
     try:
+        # Asked first: to open a pipe would wait for somebody to write to it.
+        mode = os.stat(path).st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise _no_pack(name or path, "it is no plain file")
         with open(path, "rb") as file:
             if os.fstat(file.fileno()).st_size == 0:
                 raise _no_pack(name or path, "the file is empty")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import zlib
@@ -12,6 +11,7 @@ from dataclasses import replace
 from gristmill.errors import Diagnostic, InternalError, UserError
 from gristmill.pack import container
 from gristmill.pack.codec import decode, encode
+from gristmill.pack.files import replace_file
 from gristmill.pack.format import LARGEST_MANIFEST, LARGEST_PACK, MANIFEST_NAME, Manifest, Member
 from gristmill.pack.names import clash, name_fault
 
@@ -105,17 +105,7 @@ def save(path: str | os.PathLike[str], data: bytes) -> bool:
     try:
         if _has(target, data):
             return False
-        temporary = f"{target}.{os.getpid()}-{os.urandom(6).hex()}.tmp"
-        try:
-            # The mode of any other new file: as the umask says.
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-            with open(descriptor, "wb") as file:
-                file.write(data)
-            os.replace(temporary, target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
+        replace_file(target, data)
     except OSError as error:
         raise UserError(
             Diagnostic(
@@ -128,10 +118,11 @@ def save(path: str | os.PathLike[str], data: bytes) -> bool:
 
 
 def _has(path: str, data: bytes) -> bool:
+    """Whether the file has these bytes already. One that cannot be read may still be replaced."""
     try:
         if os.path.getsize(path) != len(data):
             return False
         with open(path, "rb") as file:
             return file.read() == data
-    except FileNotFoundError:
+    except OSError:
         return False

@@ -1,0 +1,90 @@
+"""Files are written whole or not at all, whatever comes between."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gristmill.pack.files import replace_file
+
+
+def test_new_and_old_files(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    replace_file(str(path), b"before")
+    with path.open("rb") as old:
+        replace_file(str(path), b"after")
+        assert old.read() == b"before"
+    assert path.read_bytes() == b"after"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_mode_is_what_the_umask_says(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        replace_file(str(tmp_path / "file"), b"")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("name", ["n" * 255, "ü" * 127])
+def test_names_as_long_as_they_may_be(name: str, tmp_path: Path) -> None:
+    replace_file(str(tmp_path / name), b"x")
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "other").write_bytes(b"other")
+    (tmp_path / "link").symlink_to("other")
+    replace_file(str(tmp_path / "link"), b"new")
+    assert not (tmp_path / "link").is_symlink()
+    assert (tmp_path / "other").read_bytes() == b"other"
+
+
+@pytest.mark.parametrize("failing", ["os.replace", "os.open"])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_failures_leave_nothing(
+    failing: str, error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"before")
+
+    def fail(*arguments: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"gristmill.pack.files.{failing}", fail)
+        with pytest.raises(type(error)):
+            replace_file(str(path), b"after")
+    assert path.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_interrupted_writers_leave_whole_files(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    replace_file(str(path), b"a" * 1_000_000)
+    script = (
+        "import sys, itertools; from gristmill.pack.files import replace_file\n"
+        "print('ready', flush=True)\n"
+        "for number in itertools.count(): replace_file(sys.argv[1], b'ab'[number % 2:][:1] * 1_000_000)\n"
+    )
+    for pause in (0.001, 0.002, 0.003, 0.005, 0.007, 0.011):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        time.sleep(pause)
+        writer.send_signal(signal.SIGINT)
+        writer.wait(60)
+        writer.stdout.close()
+        assert set(path.read_bytes()) in ({97}, {98})
+        assert path.stat().st_size == 1_000_000
+        assert list(tmp_path.iterdir()) == [path]
