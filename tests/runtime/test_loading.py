@@ -209,7 +209,7 @@ def test_a_pack_of_a_zipped_package(
     [
         ("kitofpacks:blurr", "the package 'kitofpacks' has no pack 'blurr'.*did you mean `kitofpacks:blur`"),
         ("nosuchpackage:blur", "the package 'nosuchpackage' cannot be imported: No module named"),
-        ("json:blur", "the package 'json' has no pack 'blur'.*it has no folder _kernels"),
+        ("json:blur", "the package 'json' has no pack 'blur'.*gristmill build -o json/_kernels"),
     ],
 )
 def test_a_package_or_pack_that_is_not_there(package: Path, runtimes: Runtimes, source: str, expected: str) -> None:

@@ -45,6 +45,12 @@ def f(x: T.Buffer(("n",), "float32")):
     x[0] = T.where(x[1] > 0, 1, 0)
            ^^^^^^^^^^^^^^^^^^^^^^^ GM0292 write `a if condition else b`
 """,
+    "type where the shape stands": """
+@T.prim_func
+def f(x: T.Buffer("float32")):
+                  ^^^^^^^^^ GM0229 the shape stands before the type: `T.Buffer(("n",), "float32")`
+    x[0] = 1
+""",
     "shape as a number": """
 @T.prim_func
 def f(x: T.Buffer(("n",), "float32")):

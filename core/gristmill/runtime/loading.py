@@ -125,6 +125,10 @@ def _no_such_pack(folder: Traversable, package: str, module: str) -> UserError:
     if kernels.is_dir():
         known = sorted(each.name.removesuffix(_SUFFIX) for each in kernels.iterdir() if each.name.endswith(_SUFFIX))
     close = close_match(module, known)
-    listed = f"it has {', '.join(known)}" if known else f"it has no folder {KERNEL_FOLDER} with packs"
+    listed = f"it has {', '.join(known)}"
+    if not known:
+        listed = (
+            f"packs stand in the folder {KERNEL_FOLDER} of the package: `gristmill build -o {package}/{KERNEL_FOLDER}`"
+        )
     hint = f"did you mean `{package}:{close}`? ({listed})" if close else listed
     return UserError(Diagnostic("GM0903", f"the package {package!r} has no pack {module!r}", hint=hint))

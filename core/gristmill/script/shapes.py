@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from gristmill.errors import close_match
-from gristmill.ir.dtype import FLOAT32, HANDLE, INT64, DType
+from gristmill.ir.dtype import FLOAT32, HANDLE, INT64, SCALARS, DType
 from gristmill.ir.expr import Expr, IntImm, Var
 from gristmill.ir.memory import Buffer, PointerType, Scope
 from gristmill.script.calls.arguments import bind
@@ -19,6 +19,9 @@ from gristmill.script.values import Symbolic, Value, describe
 BUFFER_OPTIONS = (
     "dtype", "data", "strides", "elem_offset", "scope", "align", "offset_factor", "buffer_type", "axis_separators", "layout",
 )  # fmt: skip
+
+
+_TYPE_NAMES = frozenset(str(dtype) for dtype in SCALARS)
 
 
 @dataclass(slots=True)
@@ -145,6 +148,14 @@ def _new_sizes(ctx: Context, node: ast.expr) -> None:
             continue
         definition = ctx.file.definitions.get(part.id)
         if definition is None or definition.kind not in ("constant", "import"):
+            if part.id in _TYPE_NAMES:
+                raise ctx.mistake(
+                    "GM0229",
+                    node,
+                    f"`{part.id}` is a type, and a size is expected here",
+                    label="not a size",
+                    hint=f'the shape stands before the type: `T.Buffer(("n",), "{part.id}")`',
+                )
             ctx.scopes[0][part.id] = Var(part.id, INT64, span=ctx.span(part))
 
 
