@@ -142,3 +142,12 @@ def test_a_failed_build_leaves_the_earlier_packs(project: Path) -> None:
     with pytest.raises(UserError):
         gristmill.build(project)
     assert report.pack("shift").path.read_bytes() == before
+
+
+@pytest.mark.parametrize("in_the_way", ["build", "build/kernels"])
+def test_folder_for_packs_that_cannot_be_made(in_the_way: str, project: Path) -> None:
+    (project / in_the_way).parent.mkdir(exist_ok=True)
+    (project / in_the_way).write_text("a file")
+    with pytest.raises(UserError, match="can't be made for the packs") as caught:
+        gristmill.build(project / "kernels.toml")
+    assert caught.value.code == "GM0811"

@@ -6,6 +6,7 @@ it is taken out before the text is read.
 
 from __future__ import annotations
 
+import os
 import pickle
 from pathlib import Path
 
@@ -471,3 +472,24 @@ def test_json_schema_agrees_with_the_validator() -> None:
     # What needs no second look at another table is refused by the schema too.
     for name in ("misspelt key", "no source", "targets is text", "opt level", "dialect", "unknown kind key", "no kind"):
         assert list(checker.iter_errors(tomli.loads(WRONG[name][1].replace("^", "", 1)))), name
+
+
+def test_sources_that_are_no_plain_files(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "folder.py").mkdir()
+    (tmp_path / "loop.py").symlink_to("loop.py")
+    (tmp_path / "file.py").write_text("")
+    names = ["pipe.py", "folder.py", "loop.py", "file.py/x.py", "absent/x.py", "n" * 300 + ".py"]
+    modules = "".join(f'[[module]]\nname = "m{place}"\nsource = "{name}"\n' for place, name in enumerate(names))
+    (tmp_path / "kernels.toml").write_text(MINIMAL.partition("[[module]]")[0] + modules)
+    found = missing_sources(load_manifest(tmp_path, KINDS))
+    assert {one.code for one in found} == {"GM0116"}
+    assert [one.message.partition("`, ")[2].partition(", ")[2] for one in found] == [
+        "is no plain file",
+        "is a folder",
+        "can't be read: Too many levels of symbolic links",
+        "does not exist",
+        "does not exist",
+        "can't be read: File name too long",
+    ]
+    assert not any("pipe.py" in one.hint or "folder.py" in one.hint for one in found)
