@@ -63,28 +63,28 @@ def test_before_and_expected():
           let reach: int64 = select(
             disjoint(ap, k * 4, cp, n * 4) as bool and disjoint(bp, k * n * 4, cp, n * 4) as bool, n, 0
           )
-          for step: int64 in 0 +: reach // 16 {
+          for step: int64 in 0 +: reach // 16 unroll 1 vectorize false {
             let j: int64 = step * 16
             allocate total: float32[16] in local
             total[ramp(0, 1, 16)] = broadcast(0.0, 16)
-            for p: int64 in 0 +: k {
+            for p: int64 in 0 +: k unroll 1 vectorize false {
               total[ramp(0, 1, 16)] = total[ramp(0, 1, 16)] + broadcast(a[p], 16) * b[p, ramp(j, 1, 16)]
             }
             c[ramp(j, 1, 16)] = total[ramp(0, 1, 16)]
           }
-          for step1: int64 in 0 +: reach % 16 // 4 {
+          for step1: int64 in 0 +: reach % 16 // 4 unroll 1 vectorize false {
             let j1: int64 = reach // 16 * 16 + step1 * 4
             allocate total1: float32[4] in local
             total1[ramp(0, 1, 4)] = broadcast(0.0, 4)
-            for p1: int64 in 0 +: k {
+            for p1: int64 in 0 +: k unroll 1 vectorize false {
               total1[ramp(0, 1, 4)] = total1[ramp(0, 1, 4)] + broadcast(a[p1], 4) * b[p1, ramp(j1, 1, 4)]
             }
             c[ramp(j1, 1, 4)] = total1[ramp(0, 1, 4)]
           }
-          for j2: int64 in reach // 4 * 4 +: n - reach // 4 * 4 vectorize false {
+          for j2: int64 in reach // 4 * 4 +: n - reach // 4 * 4 unroll 1 vectorize false {
             allocate total2: float32[] in local
             total2[] = 0.0
-            for p2: int64 in 0 +: k {
+            for p2: int64 in 0 +: k unroll 1 vectorize false {
               total2[] = total2[] + a[p2] * b[p2, j2]
             }
             c[j2] = total2[]

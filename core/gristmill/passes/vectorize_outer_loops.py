@@ -41,10 +41,10 @@ from typing import Any
 from gristmill.ir.build import call, conjunction, const, constant_value, sequence
 from gristmill.ir.dtype import BOOL, INT64
 from gristmill.ir.expr import Add, Div, Expr, Mod, Mul, Ramp, Select, Sub, Var
-from gristmill.ir.functor import walk
+from gristmill.ir.functor import Mutator, walk
 from gristmill.ir.memory import Buffer
 from gristmill.ir.module import Function, Module
-from gristmill.ir.stmt import Bind, For, LoopKind, Stmt
+from gristmill.ir.stmt import Bind, For, LoopHints, LoopKind, Stmt
 from gristmill.passes.lane_steps import LaneSteps
 from gristmill.passes.layout import as_int64, flat_size, times
 from gristmill.passes.manager import Pass, is_interface
@@ -53,6 +53,9 @@ from gristmill.passes.ranges import RangeMutator
 from gristmill.passes.renewal import Renewal
 from gristmill.passes.vector_lanes import NotVectorizable, VectorForm
 from gristmill.plugin.protocols import PassContext
+
+# Sums wait for their additions, so that more copies of a body gain nothing; they cost most of the time to generate code.
+_NO_MORE = LoopHints(unroll=1, vectorize=False)
 
 
 @dataclass(frozen=True)
@@ -137,8 +140,8 @@ class _OuterLoops(RangeMutator):
         rest = self.simplifier.simplify(Sub(extent, done))
         if constant_value(rest) != 0:
             first = self.simplifier.simplify(Add(minimum, done))
-            hints = replace(loop.hints, vectorize=False)
-            loops.append(replace(loop, minimum=first, extent=rest, hints=hints))
+            body = _WithoutMore().visit(loop.body)
+            loops.append(replace(loop, minimum=first, extent=rest, body=body, hints=_NO_MORE))
         return sequence(*names, *loops, span=loop.span)
 
     def named(self, name: str, value: Expr, names: list[Stmt]) -> Expr:
@@ -160,7 +163,9 @@ class _OuterLoops(RangeMutator):
         first = Add(minimum, Mul(step, const(width, step.dtype)))
         lane = Bind(copy.var, self.simplifier.simplify(first), loop.span)
         steps = self.simplifier.simplify(steps)
-        return For(step, const(0, step.dtype), steps, LoopKind.SERIAL, sequence(lane, body), span=loop.span)
+        return For(
+            step, const(0, step.dtype), steps, LoopKind.SERIAL, sequence(lane, body), hints=_NO_MORE, span=loop.span
+        )
 
     def renewed(self, loop: For) -> For:
         """A copy of the loop with names of its own, of which as much is known."""
@@ -171,6 +176,21 @@ class _OuterLoops(RangeMutator):
             if old in ranges and isinstance(new, Var):
                 self.simplifier.bounds.set(new, ranges[old])
         return copy
+
+
+def _without_more(loop: For) -> For:
+    """The loop, with the wish that nothing more is made of it if it is a sum."""
+    if loop.hints != LoopHints() or not is_reduction(loop):
+        return loop
+    return replace(loop, hints=_NO_MORE)
+
+
+class _WithoutMore(Mutator):
+    def visit_Expr(self, node: Expr) -> Any:
+        return node
+
+    def visit_For(self, node: For) -> Any:
+        return _without_more(self.generic(node))
 
 
 def _are_disjoint(one: Buffer, other: Buffer) -> Expr:
@@ -199,6 +219,9 @@ class _LaneForm(VectorForm):
         if not indices or self.steps.index_step(indices[-1]) == 0:
             return buffer, indices
         return buffer, (*indices[:-1], self.climb(as_int64(indices[-1])))
+
+    def visit_For(self, node: For) -> Stmt:
+        return super().visit_For(_without_more(node))
 
     def visit_Bind(self, node: Bind) -> Stmt:
         if node.var in self.steps.climbing:
