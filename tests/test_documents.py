@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
@@ -87,6 +88,49 @@ def test_tour(tour: Path) -> None:
     assert np.max(np.abs(out - expected)) < 1e-5
 
 
+def test_packs_page(tour: Path) -> None:
+    """The page on using packs: its commands and examples, in the tour's project and a package beside it."""
+    text = (ROOT / "docs" / "packs.md").read_text(encoding="utf-8")
+    (package,) = [tomllib.loads(block) for block in blocks(text, "toml")]
+    name = package["project"]["name"]
+    (tour / "src" / name).mkdir(parents=True)
+    (tour / "src" / name / "__init__.py").write_text("")
+    for line in ["gristmill build", *"".join(blocks(text, "sh")).splitlines()]:
+        done = run(line, tour)
+        assert done.returncode == 0, done.stderr
+    for pattern in package["tool"]["setuptools"]["package-data"][name]:
+        assert [path.name for path in (tour / "src" / name).glob(pattern)] == ["blur.kpack"]
+    examples = blocks(text, "python")
+    (tour / "use.py").write_text(
+        f"import sys\nsys.path.insert(0, 'src')\n{''.join(examples)}library.blur_rows(image, out)\n"
+    )
+    done = run("python use.py", tour)
+    assert done.returncode == 0, done.stderr
+    (refusal,) = blocks(text, "text")
+    assert refusal in done.stdout
+    (signature,) = re.findall(r"^# (blur_rows.*)$", text, re.MULTILINE)
+    assert f"{signature}\n" in done.stdout
+
+
+def test_arrays_that_the_packs_page_says_are_refused(tour: Path) -> None:
+    import gristmill
+
+    gristmill.build(tour)
+    pack = gristmill.load(tour / "build" / "kernels" / "blur.kpack")
+    image = np.zeros((4, 6), np.float32)
+    refused: list[tuple[np.ndarray, type[Exception], np.ndarray]] = [
+        (image[:, ::2], ValueError, np.ascontiguousarray(image[:, ::2])),
+        (image.T, ValueError, np.ascontiguousarray(image.T)),
+        (image.astype(np.float64), TypeError, image.astype(np.float64).astype(np.float32)),
+        (np.broadcast_to(np.float32(0), (4, 6)), BufferError, np.broadcast_to(np.float32(0), (4, 6)).copy()),
+        (image.astype(">f4"), BufferError, image.astype(">f4").astype(np.dtype(">f4").newbyteorder("="))),
+    ]
+    for array, error, mended in refused:
+        with pytest.raises(error):
+            pack.blur_rows(array, np.empty(array.shape, np.float32))
+        assert pack.blur_rows(mended, np.empty(mended.shape, np.float32)) is None
+
+
 @pytest.mark.parametrize("name", ["README.md", "docs/errors.md"])
 def test_shown_error_is_the_real_one(name: str) -> None:
     (manifest,) = blocks(README, "toml")
@@ -99,6 +143,8 @@ def test_shown_error_is_the_real_one(name: str) -> None:
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_manifests(path: Path) -> None:
     for block in blocks(path.read_text(encoding="utf-8"), "toml"):
+        if "[tool." in block:
+            continue  # a pyproject.toml
         parse_manifest(block, name_of(path), {"cpu": CPU})
 
 
