@@ -101,9 +101,7 @@ def test_packs_page(tour: Path) -> None:
     for pattern in package["tool"]["setuptools"]["package-data"][name]:
         assert [path.name for path in (tour / "src" / name).glob(pattern)] == ["blur.kpack"]
     examples = blocks(text, "python")
-    (tour / "use.py").write_text(
-        f"import sys\nsys.path.insert(0, 'src')\n{''.join(examples)}library.blur_rows(image, out)\n"
-    )
+    (tour / "use.py").write_text(f"import sys\nsys.path.insert(0, 'src')\n{''.join(examples)}")
     done = run("python use.py", tour)
     assert done.returncode == 0, done.stderr
     (refusal,) = blocks(text, "text")
