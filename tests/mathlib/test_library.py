@@ -16,9 +16,6 @@ from gristmill.ir.stmt import Bind, Return, Seq
 from gristmill.ir.verify import verify
 from gristmill.mathlib import USUALLY_NATIVE, function_for, function_name, library
 
-# fma alone has no cheap exact form, and every target has the instruction or refuses it.
-WITHOUT = {"fma"}
-
 
 @pytest.mark.parametrize("dtype", [FLOAT32, FLOAT32.with_lanes(8), FLOAT64, FLOAT64.with_lanes(2)], ids=str)
 def test_the_library_is_verified_and_round_trips(dtype):
@@ -27,13 +24,10 @@ def test_the_library_is_verified_and_round_trips(dtype):
     assert structural_equal(parse_module(print_module(module)), module)
 
 
-def test_every_operation_has_a_float32_function_of_its_signature():
+def test_every_operation_has_functions_of_its_signature():
     for op in MATHEMATICS:
-        for dtype in (FLOAT32, FLOAT32.with_lanes(4)):
+        for dtype in (FLOAT32, FLOAT32.with_lanes(4), FLOAT64, FLOAT64.with_lanes(2)):
             function = function_for(op.name, dtype)
-            if op.name in WITHOUT:
-                assert function is None
-                continue
             assert function is not None, op.name
             assert function.name == function_name(op.name, dtype)
             assert [param.dtype for param in function.params] == [dtype] * op.arity
@@ -42,18 +36,15 @@ def test_every_operation_has_a_float32_function_of_its_signature():
             assert not function.is_public
 
 
-def test_every_operation_but_two_has_a_float64_function():
-    missing = {op.name for op in MATHEMATICS if function_for(op.name, FLOAT64) is None}
-    assert missing == {"fma", "fmod"}
-
-
 def test_functions_are_straight_line_code_without_calls():
-    for function in library():
+    looping = function_name("fmod", FLOAT64)
+    for function in [*library(), *(found for found in library(dtype=FLOAT64) if found.name != looping)]:
         assert isinstance(function.body, Seq)
         kinds = {type(node) for node in walk(function.body)}
         assert not kinds & {e.Call, e.CallFunction, e.CallExtern, e.CallPacked, e.IfThenElse}
         assert {type(statement) for statement in function.body.body} <= {Bind, Return}
-        assert sum(1 for _ in walk(function.body)) < 800
+        # sin and cos of float64 have the longest table of digits.
+        assert sum(1 for _ in walk(function.body)) < (800 if function.params[0].dtype.element == FLOAT32 else 1000)
 
 
 def test_names_tell_operation_type_and_lanes():
@@ -67,8 +58,8 @@ def test_what_there_is_not_is_none():
     assert function_for("popcount", FLOAT32) is None
     assert function_for("no such operation", FLOAT32) is None
     assert {function.name for function in library(["exp", "log"])} == {"math_exp_float32", "math_log_float32"}
-    with pytest.raises(KeyError, match="fma"):
-        library(["exp", "fma"])
+    with pytest.raises(KeyError, match="popcount"):
+        library(["exp", "popcount"])
 
 
 def test_usually_native_names_operations():

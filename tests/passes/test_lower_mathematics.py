@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from gristmill.ir.expr import Call
+from gristmill.ir.dtype import FLOAT32, FLOAT64, INT32
+from gristmill.ir.expr import Call, Expr
 from gristmill.ir.functor import walk
 from gristmill.ir.target import Target
 from gristmill.passes.lower_mathematics import LowerMathematics
@@ -59,4 +60,22 @@ def f(a: T.Buffer((8,), "float32")):
 
 def test_the_native_operations_come_from_the_target():
     context = PassContext(Target("cpu"), Capabilities(native_operations=frozenset({"sqrt", "popcount"})))
-    assert LowerMathematics.values_for(context) == {"native": ("sqrt",)}
+    assert LowerMathematics.values_for(context) == {"native": ("sqrt",), "float64": True}
+
+
+def test_fma_of_float32_uses_float64_only_where_the_target_has_it():
+    text = """
+@T.prim_func
+def f(a: T.Buffer((8,), "float32")):
+    for i in range(8):
+        a[i] = T.fma(a[i], a[i], a[i])
+"""
+    for dtypes, is_used in (({FLOAT32, INT32}, False), ({FLOAT32, FLOAT64}, True)):
+        context = PassContext(Target("cpu"), Capabilities(dtypes=frozenset(dtypes)))
+        module = Pipeline.of([LowerMathematics(**LowerMathematics.values_for(context))]).run(
+            kernels(text), RunOptions(verify=True)
+        )
+        types = {node.dtype for node in walk(module.get("math_fma_float32").body) if isinstance(node, Expr)}
+        assert (FLOAT64 in types) is is_used
+        args = [np.linspace(-3, 3, 8, dtype="float32")]
+        assert np.array_equal(outcome_of(module, "f", args)[1], outcome_of(kernels(text), "f", args)[1])

@@ -3,7 +3,8 @@
 ``function_for("exp", FLOAT32)`` is a private helper ``math_exp_float32(x)`` that a pass adds to the module, turning the
 :class:`~gristmill.ir.expr.Call` of the operation into a :class:`~gristmill.ir.expr.CallFunction`. The functions
 
-* are straight-line code (no branch, no loop, no call), so that LLVM vectorises a loop that they are inlined into;
+* are straight-line code (no branch, no loop, no call), so that LLVM vectorises a loop that they are inlined into (all
+  but ``fmod`` of float64, which has a loop);
 * take vectors as well (``math_exp_float32x8``), lane by lane;
 * are right under the exact semantics of the IR: every rounding counts, nothing may be contracted or reassociated, and
   they must not be compiled with fast math;
@@ -11,8 +12,8 @@
   benchmarks/mathlib_accuracy.py), special values as :mod:`gristmill.ir.op` says; those that the operation table calls
   exact are exact.
 
-All of them exist for float32; for float64 all but ``fmod``; ``fma`` for neither. The functions of float32 use no
-float64, but ``sin``, ``cos`` and ``fmod`` use 64-bit integers.
+All of them exist for float32 and float64. The functions of float32 use no float64 (``fma`` only where it may), but
+``sin``, ``cos`` and ``fmod`` use 64-bit integers.
 
 A back end passes the operations that its machine has (:data:`USUALLY_NATIVE` and perhaps more) to the pass, and those
 stay calls.
@@ -25,7 +26,7 @@ from types import MappingProxyType
 
 from gristmill.ir.dtype import FLOAT32, DType
 from gristmill.ir.module import Function
-from gristmill.mathlib import exponential, logarithm, power, remainder, root, rounding, trigonometric
+from gristmill.mathlib import exponential, fused, logarithm, power, remainder, root, rounding, trigonometric
 from gristmill.mathlib.body import function_name
 
 __all__ = ["USUALLY_NATIVE", "function_for", "function_name", "library"]
@@ -42,6 +43,7 @@ _MAKERS: Mapping[str, Callable[[DType], Function | None]] = MappingProxyType(
         "log": logarithm.log,
         "log2": logarithm.log2,
         "pow": power.power,
+        "fma": fused.fma,
         "fmod": remainder.fmod,
         "sin": trigonometric.sin,
         "cos": trigonometric.cos,
@@ -60,12 +62,15 @@ _MAKERS: Mapping[str, Callable[[DType], Function | None]] = MappingProxyType(
 )
 
 
-def function_for(op_name: str, dtype: DType) -> Function | None:
+def function_for(op_name: str, dtype: DType, *, float64: bool = True) -> Function | None:
     """The function that computes an operation on operands of ``dtype`` (lanes and all); None if there is none.
 
     Its name is ``function_name(op_name, dtype)``, it takes the operands of the operation in order, and it calls
-    nothing. A new one is made each time: add one to a module once.
+    nothing. A new one is made each time: add one to a module once. ``float64`` False is for machines without that type:
+    the functions of other types are then written without it.
     """
+    if op_name == "fma":
+        return fused.fma(dtype, float64)
     maker = _MAKERS.get(op_name)
     return None if maker is None else maker(dtype)
 

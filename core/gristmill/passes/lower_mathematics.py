@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gristmill.ir.dtype import FLOAT64
 from gristmill.ir.expr import Call, CallFunction, Expr
 from gristmill.ir.functor import Mutator, walk
 from gristmill.ir.module import Function, Module
@@ -38,13 +39,17 @@ class LowerMathematics(Pass):
 
     native: tuple[str, ...] = ()
     """Names of operations that the code generator emits itself."""
+    float64: bool = True
+    """Whether the target has float64, which the library then uses for fma of float32."""
 
     @classmethod
     def values_for(cls, context: PassContext) -> Mapping[str, Any]:
-        return {"native": tuple(sorted(context.capabilities.native_operations & _MATHEMATICS))}
+        capabilities = context.capabilities
+        native = tuple(sorted(capabilities.native_operations & _MATHEMATICS))
+        return {"native": native, "float64": FLOAT64 in capabilities.dtypes}
 
     def run(self, module: Module) -> Module:
-        lowering = _Lowering(frozenset(self.native), {function.name for function in module.functions})
+        lowering = _Lowering(frozenset(self.native), self.float64, {function.name for function in module.functions})
         functions = [
             function.with_body(lowering.visit(function.body)) if lowering.concerns(function) else function
             for function in module.functions
@@ -53,9 +58,10 @@ class LowerMathematics(Pass):
 
 
 class _Lowering(Mutator):
-    def __init__(self, native: frozenset[str], names: set[str]) -> None:
+    def __init__(self, native: frozenset[str], float64: bool, names: set[str]) -> None:
         super().__init__()
         self.native = native
+        self.float64 = float64
         self.names = names
         self.library: dict[tuple[str, object], Function | None] = {}
 
@@ -79,7 +85,7 @@ class _Lowering(Mutator):
     def function(self, node: Call) -> Function | None:
         key = (node.op.name, node.args[0].dtype)
         if key not in self.library:
-            found = function_for(*key)
+            found = function_for(*key, float64=self.float64)
             if found is not None:
                 name, number = found.name, 1
                 # The user may have a function of that name.
