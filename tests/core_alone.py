@@ -1,6 +1,6 @@
 """Runs core's own tests in a process where our plugins cannot be imported: core knows none of them.
 
-    python tests/core_alone.py [options of pytest]
+python tests/core_alone.py [options of pytest]
 """
 
 from __future__ import annotations

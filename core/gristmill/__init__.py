@@ -11,7 +11,8 @@ from gristmill.version import __version__
 
 if TYPE_CHECKING:
     from gristmill.build import build
-    from gristmill.runtime import device, devices, load
+    from gristmill.runtime.devices import device, devices
+    from gristmill.runtime.loading import load
 
 __all__ = ["__version__", "build", "device", "devices", "load"]
 

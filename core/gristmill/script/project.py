@@ -22,7 +22,7 @@ from gristmill.script.reader import read_tree
 from gristmill.script.source import Source
 from gristmill.script.values import Callee, ClassNamespace, Value
 
-ParamValue = int | float | bool | tuple["ParamValue", ...]
+ParamValue = int | float | bool | str | tuple["ParamValue", ...]
 ResolveImport = Callable[[str, int, str], "tuple[str, str] | None"]
 """(module name without dots, level, importing file) -> (file, text), or None where the project has no such module."""
 

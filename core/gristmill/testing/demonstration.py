@@ -110,8 +110,8 @@ def _run_on(
         for part in built.parts:
             try:
                 pack = load(built.path, device=name, target=part.identity)
-            except MissingError as error:
-                absent.append((f"{built.module} for {part.target} on {name}", error.diagnostic.message))
+            except MissingError as missing:
+                absent.append((f"{built.module} for {part.target} on {name}", missing.diagnostic.message))
                 continue
             for case, small in zip(cases, small_cases, strict=True):
                 if case.module == built.module:
