@@ -31,7 +31,7 @@ class LLVMGenerator:
         """One blob with all functions of the module."""
         from gristmill.objfile import link_shared
         from gristmill_llvm.calls import EXTERN_TABLE
-        from gristmill_llvm.machine import compile_text
+        from gristmill_llvm.machine import compile_text, message_object
         from gristmill_llvm.modules import module_text
         from gristmill_llvm.support import TVM_FFI_IMPORTS
 
@@ -41,13 +41,16 @@ class LLVMGenerator:
                 function if function.facts.fast_math else function.with_facts(fast_math=True)
                 for function in module.functions
             )
-        text = module_text(module, profile, options.name)
-        compiled = compile_text(text, profile, options.optimization, "assembly" in options.texts)
+        written = module_text(module, profile, options.name)
+        compiled = compile_text(written.text, profile, options.optimization, "assembly" in options.texts)
+        objects = {f"{options.name}.o": compiled.object_file}
+        if written.raises:
+            objects["messages.o"] = message_object(profile.triple)
         exports = [function.facts.symbol for function in module.public if function.facts.symbol]
         if module.externs:
             exports.append(EXTERN_TABLE)
         data = link_shared(
-            [compiled.object_file], exports=exports, allowed_imports=TVM_FFI_IMPORTS, names=[f"{options.name}.o"]
+            list(objects.values()), exports=exports, allowed_imports=TVM_FFI_IMPORTS, names=list(objects)
         )
         requirements: dict[str, Scalar] = {"cpu_features": ",".join(sorted(all_features(target)))}
         if module.externs:
@@ -65,7 +68,7 @@ class LLVMGenerator:
                 requirements=requirements,
                 texts=tuple(
                     (kind, found)
-                    for kind, found in (("llvm-ir", text), ("assembly", compiled.assembly))
+                    for kind, found in (("llvm-ir", written.text), ("assembly", compiled.assembly))
                     if kind in options.texts
                 ),
             )

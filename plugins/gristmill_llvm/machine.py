@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from gristmill_llvm.message_support import support_text
 from gristmill_llvm.profile import Profile
 from gristmill_llvm.remarks import without_remarks
 
@@ -47,6 +48,16 @@ class Compiled:
 
     object_file: bytes
     assembly: str = ""
+
+
+@cache
+def message_object(triple: str) -> bytes:
+    """The object file with the functions that raise errors, for all machines of a triple."""
+    llvm = _llvm()
+    machine = llvm.Target.from_triple(triple).create_target_machine(opt=0, reloc="pic", codemodel="default")
+    parsed = llvm.parse_assembly(support_text(triple), llvm.create_context())
+    parsed.verify()
+    return bytes(machine.emit_object(parsed))
 
 
 def compile_text(text: str, profile: Profile, optimization: int, assembly: bool) -> Compiled:

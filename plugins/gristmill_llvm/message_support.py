@@ -1,7 +1,7 @@
 """The functions, in LLVM IR, that make the text of an error message and raise it.
 
-None is optimised (optnone): they run once, before an exception, and would take as long to compile as a small kernel.
-A module gets :data:`RAISE` if it raises anything, and of the rest what its messages show.
+They are the same for all modules, so they are an object of their own, compiled once a process and linked to each module
+that raises anything. None is optimised (optnone): they run once, before an exception.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ _HOLES = {"index": "\x01", "code": "\x02", "bits": "\x03", "lanes": "\x04"}
 
 _COLD = "cold noinline optnone #0"
 
-# %message: where it begins in MESSAGES; %values: one i64 a value.
+# %message: where it begins in %messages; %values: one i64 a value; %texts, %messages: the constants of the module.
 _RAISE = """
-define internal void @{name}(i32 %message, ptr %values) {cold} {{
+define hidden void @{name}(i32 %message, ptr %values, ptr %texts, ptr %messages) {cold} {{
 entry:
-  %parts = alloca [{parts} x ptr], align 8
-  %room = alloca [{room} x i8], align 1
-  %start = getelementptr i32, ptr {messages}, i32 %message
+  %start = getelementptr i32, ptr %messages, i32 %message
   %kind.offset = load i32, ptr %start, align 4
-  %kind = getelementptr i8, ptr {texts}, i32 %kind.offset
+  %kind = getelementptr i8, ptr %texts, i32 %kind.offset
   %count.at = getelementptr i32, ptr %start, i32 1
   %count = load i32, ptr %count.at, align 4
   %first = getelementptr i32, ptr %start, i32 2
+  %parts = alloca ptr, i32 %count, align 8
+  %room.bytes = mul i32 %count, {one}
+  %room = alloca i8, i32 %room.bytes, align 1
   br label %next
 next:
   %index = phi i32 [ 0, %entry ], [ %index.next, %keep ]
@@ -46,15 +47,21 @@ next:
 part:
   %part.at = getelementptr i32, ptr %first, i32 %index
   %number = load i32, ptr %part.at, align 4
-  %constant = getelementptr i8, ptr {texts}, i32 %number
+  %constant = getelementptr i8, ptr %texts, i32 %number
   %is.text = icmp sge i32 %number, 0
   br i1 %is.text, label %keep, label %value
 value:
-{value}
+  %value.at = getelementptr i64, ptr %values, i32 %value.index
+  %value.given = load i64, ptr %value.at, align 8
+  %room.index = mul i32 %value.index, {one}
+  %room.at = getelementptr i8, ptr %room, i32 %room.index
+  %end = call ptr @gristmill.show(ptr %room.at, i64 %value.given, i32 %number)
+  store i8 0, ptr %end, align 1
+  %value.after = add i32 %value.index, 1
   br label %keep
 keep:
-  %found = phi ptr [ %constant, %part ], [ {shown}, %value ]
-  %value.next = phi i32 [ %value.index, %part ], [ {after}, %value ]
+  %found = phi ptr [ %constant, %part ], [ %room.at, %value ]
+  %value.next = phi i32 [ %value.index, %part ], [ %value.after, %value ]
   %keep.at = getelementptr ptr, ptr %parts, i32 %index
   store ptr %found, ptr %keep.at, align 8
   %index.next = add i32 %index, 1
@@ -63,14 +70,6 @@ done:
   call void @TVMFFIErrorSetRaisedFromCStrParts(ptr %kind, ptr %parts, i32 %count)
   ret void
 }}"""
-
-_VALUE = """  %value.at = getelementptr i64, ptr %values, i32 %value.index
-  %value.given = load i64, ptr %value.at, align 8
-  %room.index = mul i32 %value.index, {one}
-  %room.at = getelementptr i8, ptr %room, i32 %room.index
-  %end = call ptr @gristmill.show(ptr %room.at, i64 %value.given, i32 %number)
-  store i8 0, ptr %end, align 1
-  %value.after = add i32 %value.index, 1"""
 
 # The functions below write at %at and give the place after what they wrote.
 
@@ -110,7 +109,7 @@ digits:
   ret ptr %end
 }}"""
 
-# %text: an offset in TEXTS; the bytes of _HOLES in it stand for numbers from %value.
+# %text: an offset in the texts of this object; the bytes of _HOLES in it stand for numbers from %value.
 _TEXT = """
 define internal ptr @gristmill.show.text(ptr %at, i64 %value, i32 %text) {cold} {{
 entry:
@@ -146,7 +145,7 @@ done:
   ret ptr %to
 }}"""
 
-# %table: where pairs (key, offset of a text) begin in MESSAGES.
+# %table: where pairs (key, offset of a text) begin in the numbers of this object.
 _FIND = """
 define internal i32 @gristmill.find.text(i32 %table, i64 %key) {cold} {{
 entry:
@@ -171,96 +170,58 @@ found:
 _SHOW = """
 define internal ptr @gristmill.show(ptr %at, i64 %value, i32 %form) {cold} {{
 entry:
-  switch i32 %form, label %none [ {forms} ]
-none:
-  ret ptr %at{cases}
-}}"""
-
-_SHOW_UNSIGNED = """
+  switch i32 %form, label %unsigned [ i32 {signed_form}, label %signed  i32 {bool_form}, label %bool
+                                      i32 {kind_form}, label %kind  i32 {dtype_form}, label %dtype ]
+unsigned:
   %unsigned.end = call ptr @gristmill.show.unsigned(ptr %at, i64 %value)
-  ret ptr %unsigned.end"""
-
-_SHOW_SIGNED = """
+  ret ptr %unsigned.end
+signed:
   %signed.end = call ptr @gristmill.show.signed(ptr %at, i64 %value)
-  ret ptr %signed.end"""
-
-_SHOW_BOOL = """
+  ret ptr %signed.end
+bool:
   %truth = icmp ne i64 %value, 0
   %word = select i1 %truth, i32 {true}, i32 {false}
-  %bool.end = call ptr @gristmill.show.text(ptr %at, i64 %value, i32 %word)
-  ret ptr %bool.end"""
-
-_SHOW_KIND = """
-  %kind.text = call i32 @gristmill.find.text(i32 {table}, i64 %value)
-  %kind.end = call ptr @gristmill.show.text(ptr %at, i64 %value, i32 %kind.text)
-  ret ptr %kind.end"""
-
-_SHOW_DTYPE = """
+  br label %text
+kind:
+  %kind.text = call i32 @gristmill.find.text(i32 {kinds}, i64 %value)
+  br label %text
+dtype:
   %code = and i64 %value, 255
-  %code.text = call i32 @gristmill.find.text(i32 {table}, i64 %code)
+  %code.text = call i32 @gristmill.find.text(i32 {dtypes}, i64 %code)
   %lanes.shifted = lshr i64 %value, 16
   %lanes = and i64 %lanes.shifted, 65535
   %is.scalar = icmp eq i64 %lanes, 1
   %dtype.text = select i1 %is.scalar, i32 %code.text, i32 {vector}
-  %dtype.end = call ptr @gristmill.show.text(ptr %at, i64 %value, i32 %dtype.text)
-  ret ptr %dtype.end"""
+  br label %text
+text:
+  %chosen = phi i32 [ %word, %bool ], [ %kind.text, %kind ], [ %dtype.text, %dtype ]
+  %text.end = call ptr @gristmill.show.text(ptr %at, i64 %value, i32 %chosen)
+  ret ptr %text.end
+}}"""
 
 
-def define_raise(writer: ModuleWriter, table: MessageTable) -> None:
-    """Add :data:`RAISE` for the messages of ``table``, and what it needs; texts that it needs join the table."""
+def support_text(triple: str) -> str:
+    """The LLVM IR of a module that defines :data:`RAISE`, for any machine of a triple."""
+    writer = ModuleWriter(triple, "messages", 'nounwind "no-builtins"')
     writer.declare("TVMFFIErrorSetRaisedFromCStrParts", "void", "ptr, ptr, i32")
-    forms = table.forms
-    value = _VALUE.format(one=_ROOM) if forms else ""
-    common = {"cold": _COLD, "texts": TEXTS, "messages": MESSAGES}
-    writer.functions.append(
-        _RAISE.format(
-            name=RAISE,
-            parts=max(table.most_parts, 1),
-            room=_ROOM * max(table.most_values, 1),
-            value=value,
-            shown="%room.at" if forms else "null",
-            after="%value.after" if forms else "0",
-            **common,
-        )
-    )
-    if not forms:
-        return
-    by_table = forms & {Form.KIND, Form.DTYPE}
-    by_text = by_table or Form.BOOL in forms
-    cases = {
-        Form.SIGNED: _SHOW_SIGNED,
-        Form.UNSIGNED: _SHOW_UNSIGNED,
-        Form.BOOL: _SHOW_BOOL.format(true=table.text("True"), false=table.text("False")) if Form.BOOL in forms else "",
-        Form.KIND: _SHOW_KIND.format(table=_kinds(table)) if Form.KIND in forms else "",
-        Form.DTYPE: _SHOW_DTYPE.format(table=_dtypes(table), vector=table.text(_with_holes(VECTOR_DTYPE_TEXT)))
-        if Form.DTYPE in forms
-        else "",
+    table = MessageTable()
+    holes = {
+        "name": RAISE,
+        "cold": _COLD,
+        "texts": TEXTS,
+        "messages": MESSAGES,
+        "one": _ROOM,
+        "no_key": _NO_KEY,
+        **{f"{form.name.lower()}_form": int(form) for form in Form},
+        "true": table.text("True"),
+        "false": table.text("False"),
+        "kinds": _texts_by_number(table, KIND_TEXTS, OTHER_KIND_TEXT),
+        "dtypes": _texts_by_number(table, DTYPE_TEXTS, OTHER_DTYPE_TEXT),
+        "vector": table.text(_with_holes(VECTOR_DTYPE_TEXT)),
     }
-    used = [form for form in Form if form in forms]
-    labels = {form: form.name.lower() for form in used}
-    needed = [_UNSIGNED]
-    if by_text or Form.SIGNED in forms:
-        needed.append(_SIGNED)
-    if by_text:
-        needed.append(_TEXT)
-    if by_table:
-        needed.append(_FIND)
-    writer.functions += [text.format(no_key=_NO_KEY, **common) for text in needed]
-    writer.functions.append(
-        _SHOW.format(
-            forms="  ".join(f"i32 {int(form)}, label %{labels[form]}" for form in used),
-            cases="".join(f"\n{labels[form]}:{cases[form]}" for form in used),
-            cold=_COLD,
-        )
-    )
-
-
-def _kinds(table: MessageTable) -> int:
-    return _texts_by_number(table, KIND_TEXTS, OTHER_KIND_TEXT)
-
-
-def _dtypes(table: MessageTable) -> int:
-    return _texts_by_number(table, DTYPE_TEXTS, OTHER_DTYPE_TEXT)
+    writer.functions += [text.format(**holes) for text in (_UNSIGNED, _SIGNED, _TEXT, _FIND, _SHOW, _RAISE)]
+    table.define(writer)
+    return writer.text()
 
 
 def _texts_by_number(table: MessageTable, texts: Mapping[int, str], other: str) -> int:

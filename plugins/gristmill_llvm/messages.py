@@ -37,12 +37,6 @@ class MessageTable:
         self._offsets: dict[bytes, int] = {}
         self._numbers: list[int] = []
         self._starts: dict[tuple[int, ...], int] = {}
-        self.most_parts = 0
-        """The most parts that a message has."""
-        self.most_values = 0
-        """The most values that a message shows."""
-        self.forms: set[Form] = set()
-        """The forms that occur."""
 
     def text(self, text: str) -> int:
         """The offset of a text, in UTF-8 with a NUL after it; equal texts are kept once."""
@@ -55,10 +49,6 @@ class MessageTable:
 
     def message(self, kind: str, parts: Sequence[str | Form]) -> int:
         """Where a message begins in the numbers; equal messages are kept once."""
-        forms = [part for part in parts if isinstance(part, Form)]
-        self.forms.update(forms)
-        self.most_parts = max(self.most_parts, len(parts))
-        self.most_values = max(self.most_values, len(forms))
         numbers = (
             self.text(kind),
             len(parts),
@@ -73,6 +63,10 @@ class MessageTable:
         start = len(self._numbers)
         self._numbers += numbers
         return start
+
+    def __bool__(self) -> bool:
+        """Whether there is any message."""
+        return bool(self._numbers)
 
     def define(self, writer: ModuleWriter) -> None:
         """Write the two constants into the module."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 from gristmill.ir.module import Module
@@ -10,14 +11,22 @@ from gristmill_llvm.analysis import CallGraph
 from gristmill_llvm.calls import define_extern_table
 from gristmill_llvm.context import Generation, Signature
 from gristmill_llvm.functions import define_function, signature_of
-from gristmill_llvm.message_support import define_raise
+from gristmill_llvm.message_support import RAISE
 from gristmill_llvm.profile import Profile
 from gristmill_llvm.refusals import duplicate_symbol
 from gristmill_llvm.support import define_support
 from gristmill_llvm.writer import ModuleWriter
 
 
-def module_text(module: Module, profile: Profile, name: str) -> str:
+@dataclass(frozen=True, slots=True)
+class ModuleText:
+    """The LLVM IR of a module, and whether it needs the object that raises errors."""
+
+    text: str
+    raises: bool
+
+
+def module_text(module: Module, profile: Profile, name: str) -> ModuleText:
     """The LLVM IR of a module, before any optimisation. Raises nothing but Unsupported for a verified module."""
     _check_symbols(module, profile)
     graph = CallGraph.of(module)
@@ -32,11 +41,11 @@ def module_text(module: Module, profile: Profile, name: str) -> str:
     inlined = graph.always_inlined()
     for function in module.functions:
         run_deep(partial(define_function, generation, function, function.name in inlined), function)
-    if generation.messages.most_parts:
-        define_raise(writer, generation.messages)
+    if generation.messages:
         generation.messages.define(writer)
+        writer.declare(RAISE, "hidden void", "i32, ptr, ptr, ptr")
     define_support(writer, generation.support)
-    return writer.text()
+    return ModuleText(writer.text(), bool(generation.messages))
 
 
 def _check_symbols(module: Module, profile: Profile) -> None:

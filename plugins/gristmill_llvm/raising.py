@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from gristmill.ir.expr import Call, Expr
 from gristmill_llvm.context import FAIL, RAISE, FunctionContext
 from gristmill_llvm.message_support import RAISE as RAISE_FUNCTION
-from gristmill_llvm.messages import Form
+from gristmill_llvm.messages import MESSAGES, TEXTS, Form
 from gristmill_llvm.packed import MESSAGE_VALUES
 from gristmill_llvm.refusals import refused_construct
 from gristmill_llvm.types import register_type
@@ -104,7 +104,7 @@ def finish_failure(context: FunctionContext) -> None:
         if context.message_values:
             values = VALUES
             writer.slots.append(f"  {VALUES} = alloca [{context.message_values} x i64], align 8")
-        writer.effect(f"call void @{RAISE_FUNCTION}(i32 {message}, ptr {values})")
+        writer.effect(f"call void @{RAISE_FUNCTION}(i32 {message}, ptr {values}, ptr {TEXTS}, ptr {MESSAGES})")
     if context.raised or context.failed:
         writer.block(FAIL)
         writer.ret("i32 -1")

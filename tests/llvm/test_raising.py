@@ -149,7 +149,6 @@ def test_equal_messages_and_texts_are_kept_once():
     assert table.message("TypeError", ("f: ", Form.BOOL, " is wrong")) != first
     assert table.message("ValueError", ("f: ", Form.SIGNED, " is wrong")) == first
     assert table.text("f: ") == table.text("f: ")
-    assert (table.most_parts, table.most_values, table.forms) == (3, 1, {Form.SIGNED, Form.BOOL})
 
 
 def test_a_float_in_a_message_is_refused(compile_module):

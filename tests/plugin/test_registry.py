@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import itertools
 import json
 import subprocess
@@ -230,6 +231,19 @@ def test_listing_imports_nothing_and_checking_imports_all(install: Install) -> N
     assert checked["good"].hooks == ("gristmill_targets",)
     assert checked["imp"].status == "broken"
     assert "nope_not_there" in checked["imp"].reason
+
+
+def test_the_installed_distributions_are_read_once(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    install("gm-good", "1.0", KIND.format(name="good"), "good")
+    scans = []
+    scan = importlib.metadata.entry_points
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **select: scans.append(select) or scan(**select))
+    registry = Registry.installed()
+    assert registry.target_kind("good").name == "good"
+    registry.listing()
+    assert scans == [{}]
+    install("gm-late", "1.0", KIND.format(name="late"), "late")
+    assert "late" in {kind.name for kind in Registry.installed().target_kinds()}
 
 
 def test_making_a_registry_reads_nothing() -> None:

@@ -55,18 +55,35 @@ def normalized(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def installed(group: str) -> tuple[Candidate, ...]:
-    """The plugins in the entry-point group ``gristmill.<group>``, sorted by name, then distribution."""
-    # 48 ms to import: only once plugins are really looked up.
-    from importlib.metadata import entry_points
+class Installed:
+    """Finds the installed plugins of a group; the metadata of all distributions is read once, when first asked."""
 
-    found = []
-    for entry in entry_points(group=GROUP_PREFIX + group):
-        distribution = entry.dist
-        name = "" if distribution is None else str(distribution.metadata["Name"] or "")
-        version = "" if distribution is None else str(distribution.metadata["Version"] or "")
-        found.append(Candidate(Origin(group, entry.name, name, version, entry.value)))
-    return tuple(sorted(found, key=lambda candidate: (candidate.origin.name, candidate.origin.distribution)))
+    def __init__(self) -> None:
+        self._entries: Any = None
+        self._distributions: dict[int, tuple[str, str]] = {}
+
+    def __call__(self, group: str) -> tuple[Candidate, ...]:
+        """The plugins in the entry-point group ``gristmill.<group>``, sorted by name, then distribution."""
+        if self._entries is None:
+            # 48 ms to import: only once plugins are really looked up.
+            from importlib.metadata import entry_points
+
+            self._entries = entry_points()
+        found = [
+            Candidate(Origin(group, entry.name, *self._name_and_version(entry.dist), entry.value))
+            for entry in self._entries.select(group=GROUP_PREFIX + group)
+        ]
+        return tuple(sorted(found, key=lambda candidate: (candidate.origin.name, candidate.origin.distribution)))
+
+    def _name_and_version(self, distribution: Any) -> tuple[str, str]:
+        if distribution is None:
+            return "", ""
+        # By identity: the entries keep the distributions, and reading the metadata of one parses a whole file.
+        key = id(distribution)
+        if key not in self._distributions:
+            metadata = distribution.metadata
+            self._distributions[key] = str(metadata["Name"] or ""), str(metadata["Version"] or "")
+        return self._distributions[key]
 
 
 def given(modules: Sequence[ModuleType | Any]) -> tuple[Candidate, ...]:

@@ -72,7 +72,7 @@ class Registry:
         """The installed plugins, less those named in ``disabled`` and in GRISTMILL_DISABLE_PLUGINS."""
         from gristmill import knobs
 
-        return cls(discovery.installed, (*disabled, *knobs.DISABLED_PLUGINS.value()))
+        return cls(discovery.Installed(), (*disabled, *knobs.DISABLED_PLUGINS.value()))
 
     @classmethod
     def of(cls, modules: Sequence[Any], disabled: Collection[str] = ()) -> Registry:
