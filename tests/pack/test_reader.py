@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import os
@@ -93,13 +94,14 @@ def test_opening_imports_little(sample, tmp_path):
 
 def test_files_that_cannot_be_opened(tmp_path):
     assert "No such file" in refused(tmp_path / "none.kpack", "GM0811")
-    assert "cannot be opened" in refused(tmp_path, "GM0811")
+    assert "cannot be opened" in refused("null\0character", "GM0811")
+    assert "it is a folder" in refused(tmp_path, "GM0801")
     (tmp_path / "empty.kpack").write_bytes(b"")
     assert "is empty" in refused(tmp_path / "empty.kpack", "GM0801")
 
 
 def test_files_that_are_no_packs(sample):
-    assert "does not begin as a ZIP file" in refused(b"", "GM0801")
+    assert "the file is empty" in refused(b"", "GM0801")
     assert "does not begin as a ZIP file" in refused(b"\x7fELF" + sample.data, "GM0801")
     assert "ends after 20 bytes" in refused(sample.data[:20], "GM0801")
     assert "first member is not `manifest.json`" in refused(sample.data.replace(b"manifest", b"Manifest"), "GM0801")
@@ -356,3 +358,66 @@ def test_what_is_no_plain_file_is_not_opened(make, tmp_path):
     with pytest.raises(UserError, match="it is no plain file") as caught:
         open_pack(tmp_path / "x.kpack")
     assert caught.value.code == "GM0801"
+
+
+@pytest.mark.parametrize("kept", [0, 10, 100, 3000])
+def test_a_file_that_is_cut_off_while_it_is_open(kept, sample, tmp_path):
+    path = tmp_path / "x.kpack"
+    path.write_bytes(sample.data)
+    with open_pack(path) as reader:
+        os.truncate(path, kept)
+        for member in reader.manifest.members:
+            if member.offset + member.size <= kept:
+                assert bytes(reader.blob(member)) == sample.contents[member.name]
+                continue
+            with pytest.raises(UserError, match="shorter since it was opened") as caught:
+                reader.blob(member)
+            assert caught.value.code == "GM0811"
+        with pytest.raises(UserError, match="shorter since it was opened"):
+            reader.whole()
+        with pytest.raises(UserError, match="shorter since it was opened"):
+            _ = reader.digest
+
+
+def test_bytes_that_were_handed_out_do_not_change(sample, tmp_path):
+    path = tmp_path / "x.kpack"
+    path.write_bytes(sample.data)
+    with open_pack(path) as reader:
+        member = reader.manifest.members[0]
+        found = reader.blob(member)
+        with path.open("r+b") as file:
+            file.write(bytes(len(sample.data)))
+        assert bytes(found) == sample.contents[member.name], "what was checked is what is used"
+        with pytest.raises(UserError):
+            reader.blob(member)
+    buffer = bytearray(sample.data)
+    with open_pack(buffer) as reader:
+        buffer[:] = bytes(len(buffer))
+        assert bytes(reader.blob(member)) == sample.contents[member.name]
+
+
+def test_a_file_is_let_go(sample, tmp_path):
+    path = tmp_path / "x.kpack"
+    path.write_bytes(sample.data)
+
+    def opened():
+        return [name for name in os.listdir("/proc/self/fd") if _linked(name) == str(path)]
+
+    with open_pack(path):
+        assert len(opened()) == 1
+    assert opened() == []
+    reader = open_pack(path)
+    assert reader.size == len(sample.data)
+    del reader
+    assert opened() == []
+    path.write_bytes(b"no pack")
+    refused(path, "GM0801")
+    gc.collect()
+    assert opened() == []
+
+
+def _linked(descriptor):
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        return ""

@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
             content = {
                 "pack": options.pack,
                 "digest": pack.digest,
-                "size": len(pack.data),
+                "size": pack.size,
                 **_manifest_json(pack.manifest),
             }
             if options.text:
@@ -82,7 +82,7 @@ def _how_made(same_code: bool) -> str:
 
 def _write(name: str, pack: PackReader) -> None:
     manifest = pack.manifest
-    print(f"{name}: module `{manifest.module}` of project `{manifest.project}`, {size_text(len(pack.data))}")
+    print(f"{name}: module `{manifest.module}` of project `{manifest.project}`, {size_text(pack.size)}")
     print(f"sha256 {pack.digest}")
     versions = manifest.versions
     print(

@@ -1,22 +1,21 @@
 """Opens packs, trusting nothing: a file from anywhere gives a pack or a ``UserError`` that says what is wrong.
 
-Opening maps the file and reads the manifest alone. The bytes of a member are handed out only after their place, their
-local header and their SHA-256 have been checked. The hash proves that the bytes are those the pack's manifest names, not
-that they are harmless: machine code runs with the rights of the process that calls it.
+Opening reads the manifest alone. The bytes of a member are read when they are asked for, and handed out only after their
+place, their local header and their SHA-256 have been checked. The hash proves that the bytes are those the pack's
+manifest names, not that they are harmless: machine code runs with the rights of the process that calls it.
 """
 
 from __future__ import annotations
 
 import hashlib
-import mmap
 import os
-import stat
 import zlib
 from types import TracebackType
 
 from gristmill.errors import Diagnostic, UserError, close_match
 from gristmill.pack import container
 from gristmill.pack.codec import decode
+from gristmill.pack.content import Content, FileContent
 from gristmill.pack.format import LARGEST_MANIFEST, LARGEST_PACK, MANIFEST_NAME, Manifest, Member
 from gristmill.pack.names import clash, name_fault
 
@@ -33,36 +32,32 @@ def open_pack(source: Source, name: str = "") -> PackReader:
     member's place is impossible; GM0809 the manifest's checksum is wrong; GM0811 the file cannot be opened.
     """
     if isinstance(source, bytes | bytearray | memoryview):
-        return PackReader(memoryview(source).toreadonly().cast("B"), name or "the pack", None)
+        # A copy of what the caller may change: hashes are checked but once.
+        return PackReader(Content(bytes(source)), name or "the pack")
     path = os.fspath(source)
+    named = name or path
     try:
-        # Asked first: to open a pipe would wait for somebody to write to it.
-        mode = os.stat(path).st_mode
-        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-            raise _no_pack(name or path, "it is no plain file")
-        with open(path, "rb") as file:
-            if os.fstat(file.fileno()).st_size == 0:
-                raise _no_pack(name or path, "the file is empty")
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        content = FileContent(path, named)
     except (OSError, ValueError) as error:
         what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UserError(
-            Diagnostic("GM0811", f"{name or path} cannot be opened: {what}", hint="check the path; packs end in .kpack")
+            Diagnostic("GM0811", f"{named} cannot be opened: {what}", hint="check the path; packs end in .kpack")
         ) from None
-    return PackReader(memoryview(mapped), name or path, mapped)
+    if not content.is_plain:
+        raise _no_pack(named, "it is a folder" if os.path.isdir(path) else "it is no plain file")
+    return PackReader(content, named)
 
 
 class PackReader:
     """An open pack: ``manifest``, and the bytes of its members on demand. A context manager.
 
-    ``data`` is the whole file, unchecked but for the manifest, whose bytes end at ``manifest_end``.
+    ``content`` is the whole file, unchecked but for the manifest, whose bytes end at ``manifest_end``.
     """
 
-    def __init__(self, data: memoryview, name: str, mapped: mmap.mmap | None) -> None:
+    def __init__(self, content: Content, name: str) -> None:
         self.name = name
-        self.data = data
+        self.content = content
         self.manifest_end = 0
-        self._mapped = mapped
         self.manifest = self._read_manifest()
         self._members = self.manifest.members
         self._headers = self._check_places()
@@ -77,18 +72,25 @@ class PackReader:
         self.close()
 
     def close(self) -> None:
-        """Lets the file go. Views handed out before stay valid: the file then stays mapped as long as they live."""
-        self.data.release()
-        if self._mapped is not None:
-            try:
-                self._mapped.close()
-            except BufferError:
-                self._mapped = None
+        """Lets the file go. Bytes handed out before stay valid."""
+        self.content.close()
+
+    @property
+    def size(self) -> int:
+        """The size of the whole pack in bytes."""
+        return self.content.size
+
+    def whole(self) -> bytes:
+        """The whole pack, unchecked. Raises ``UserError`` GM0811 where the file has changed."""
+        return b"".join(self.content.pieces())
 
     @property
     def digest(self) -> str:
         """The SHA-256 of the whole pack in hexadecimal: its identity."""
-        return hashlib.sha256(self.data).hexdigest()
+        found = hashlib.sha256()
+        for piece in self.content.pieces():
+            found.update(piece)
+        return found.hexdigest()
 
     def member(self, name: str) -> Member:
         """The blob or text of this name. Raises ``UserError`` GM0812 if there is none."""
@@ -99,14 +101,15 @@ class PackReader:
         raise UserError(Diagnostic("GM0812", f"{self.name} has no member `{name}`", hint=hint))
 
     def blob(self, entry: Member | str) -> memoryview:
-        """The bytes of a member, without a copy, after checking its local header and its hash.
+        """The bytes of a member, after checking its local header and its hash.
 
         Raises ``UserError`` GM0802 or GM0807 for a local header that is not as packs have it or contradicts the manifest,
-        GM0808 for bytes that are not those of the manifest, GM0812 for a member that is not of this pack.
+        GM0808 for bytes that are not those of the manifest, GM0811 for a file that was cut off, GM0812 for a member that
+        is not of this pack.
         """
         member = self.member(entry if isinstance(entry, str) else entry.name)
         self._check_header(member)
-        content = self.data[member.offset : member.offset + member.size]
+        content = self.content.read(member.offset, member.size)
         if hashlib.sha256(content).hexdigest() != member.sha256:
             raise UserError(
                 Diagnostic(
@@ -115,7 +118,7 @@ class PackReader:
                     hint=_BUILD_AGAIN,
                 )
             )
-        return content
+        return memoryview(content)
 
     def text(self, entry: Member | str) -> str:
         """The text of a member, checked as ``blob`` does. Raises ``UserError`` GM0803 if it is not UTF-8."""
@@ -128,25 +131,28 @@ class PackReader:
             ) from None
 
     def _read_manifest(self) -> Manifest:
-        data, expected = self.data, MANIFEST_NAME.encode()
-        if bytes(data[:4]) != container.LOCAL_MAGIC:
-            raise _no_pack(self.name, "it does not begin as a ZIP file does")
-        if len(data) > LARGEST_PACK:
-            raise _no_pack(self.name, f"it has {len(data)} bytes; packs have less than 4 GiB")
+        length, expected = self.content.size, MANIFEST_NAME.encode()
+        if length == 0:
+            raise _no_pack(self.name, "the file is empty")
         start = container.LOCAL.size + len(expected)
-        if len(data) < start:
-            raise _no_pack(self.name, f"it ends after {len(data)} bytes")
-        _, _, flags, method, _, _, crc, packed, size, name_length, extra = container.LOCAL.unpack_from(data)
-        if name_length != len(expected) or bytes(data[container.LOCAL.size : start]) != expected:
+        header = self.content.read(0, min(start, length))
+        if header[:4] != container.LOCAL_MAGIC:
+            raise _no_pack(self.name, "it does not begin as a ZIP file does")
+        if length > LARGEST_PACK:
+            raise _no_pack(self.name, f"it has {length} bytes; packs have less than 4 GiB")
+        if length < start:
+            raise _no_pack(self.name, f"it ends after {length} bytes")
+        _, _, flags, method, _, _, crc, packed, size, name_length, extra = container.LOCAL.unpack_from(header)
+        if name_length != len(expected) or header[container.LOCAL.size :] != expected:
             raise _no_pack(self.name, f"its first member is not `{MANIFEST_NAME}`")
         _check_stored(self.name, MANIFEST_NAME, flags, method, packed, size)
         if extra:
             raise _profile(self.name, MANIFEST_NAME, f"has {extra} bytes of extra fields")
         if size > LARGEST_MANIFEST:
             raise _place(self.name, MANIFEST_NAME, f"has {size} bytes; at most {LARGEST_MANIFEST} are read")
-        if start + size > len(data):
-            raise _place(self.name, MANIFEST_NAME, f"ends at {start + size}, the file at {len(data)}")
-        text = data[start : start + size]
+        if start + size > length:
+            raise _place(self.name, MANIFEST_NAME, f"ends at {start + size}, the file at {length}")
+        text = self.content.read(start, size)
         if zlib.crc32(text) != crc:
             raise UserError(
                 Diagnostic("GM0809", f"the manifest of {self.name} has a wrong checksum", hint=_BUILD_AGAIN)
@@ -173,8 +179,8 @@ class PackReader:
             if member.offset - least > 0xFFFF:
                 raise _place(self.name, member.name, f"is at {member.offset}, too far behind `{before}`")
             end, before = member.offset + member.size, member.name
-            if end > len(self.data):
-                raise _place(self.name, member.name, f"ends at {end}, the file at {len(self.data)}")
+            if end > self.content.size:
+                raise _place(self.name, member.name, f"ends at {end}, the file at {self.content.size}")
         for listed in (self.manifest.blobs, self.manifest.texts):
             if list(listed) != sorted(listed, key=lambda member: member.name):
                 raise _place(self.name, listed[0].name, "and others are not listed in the order of their names")
@@ -183,12 +189,13 @@ class PackReader:
     def _check_header(self, member: Member) -> None:
         """Checks that the local header says what the manifest says."""
         start, name = self._headers[member.name], member.name.encode()
-        fields = container.LOCAL.unpack_from(self.data, start)
+        header = self.content.read(start, container.LOCAL.size + len(name))
+        fields = container.LOCAL.unpack_from(header)
         magic, _, flags, method, _, _, _, packed, size, name_length, extra_length = fields
         if magic != container.LOCAL_MAGIC:
             raise _contradiction(self.name, member.name, f"is not at offset {start}, where the member before it ends")
         name_end = start + container.LOCAL.size + len(name)
-        if name_length != len(name) or bytes(self.data[start + container.LOCAL.size : name_end]) != name:
+        if name_length != len(name) or header[container.LOCAL.size :] != name:
             raise _contradiction(self.name, member.name, "gives another name")
         _check_stored(self.name, member.name, flags, method, packed, size)
         if size != member.size:

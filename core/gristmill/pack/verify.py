@@ -24,43 +24,43 @@ def verify_pack(source: Source, name: str = "") -> list[Diagnostic]:
     central directory and the manifest do not agree exactly, or other bytes lie between or after the members.
     """
     try:
-        reader = open_pack(source, name)
+        with open_pack(source, name) as reader:
+            return _faults(reader)
     except UserError as error:
         return list(error.diagnostics)
-    with reader:
-        return _faults(reader)
 
 
 def _faults(reader: PackReader) -> list[Diagnostic]:
-    data = reader.data
+    read, size = reader.content.read, reader.size
     start = container.LOCAL.size + len(MANIFEST_NAME)
     end = reader.manifest_end
-    checksum = zlib.crc32(data[start:end])
+    checksum = zlib.crc32(read(start, end - start))
     placed = [container.first_member(MANIFEST_NAME.encode(), end - start, checksum)]
     found: list[Diagnostic] = []
-    if bytes(data[:start]) != container.local_header(placed[0]):
+    if read(0, start) != container.local_header(placed[0]):
         found.append(Diagnostic("GM0810", f"the local header of the manifest of {reader.name} is unusual", hint=_HINT))
     for member in reader.manifest.members:
         try:
-            content = reader.blob(member)
+            content = bytes(reader.blob(member))
         except UserError as error:
             found += error.diagnostics
-            content = data[member.offset : member.offset + member.size]
+            content = read(member.offset, member.size)
         name = member.name.encode()
         expected = container.Placed(name, placed[-1].end, member.offset, member.size, zlib.crc32(content))
         placed.append(expected)
-        (crc,) = container.CRC.unpack_from(data, expected.header + container.CRC_OFFSET)
+        (crc,) = container.CRC.unpack(read(expected.header + container.CRC_OFFSET, container.CRC.size))
         if crc != expected.crc:
             found.append(Diagnostic("GM0809", f"member `{member.name}` of {reader.name} has a wrong CRC", hint=_HINT))
         elif expected.start != container.next_start(expected.header, name, member.alignment):
             what = f"there are stray bytes before member `{member.name}` of {reader.name}"
             found.append(Diagnostic("GM0810", what, hint=_HINT))
-        elif bytes(data[expected.header : expected.start]) != container.local_header(expected):
+        elif read(expected.header, expected.start - expected.header) != container.local_header(expected):
             what = f"the local header of member `{member.name}` of {reader.name} is unusual"
             found.append(Diagnostic("GM0810", what, hint=_HINT))
     directory = container.directory(placed)
-    tail = bytes(data[placed[-1].end :])
-    if tail != directory:
-        what = "has other bytes after its end" if tail.startswith(directory) else "does not agree with the manifest"
+    rest = size - placed[-1].end
+    agrees = read(placed[-1].end, min(rest, len(directory))) == directory
+    if not agrees or rest > len(directory):
+        what = "has other bytes after its end" if agrees else "does not agree with the manifest"
         found.append(Diagnostic("GM0810", f"the central directory of {reader.name} {what}", hint=_HINT))
     return found

@@ -79,7 +79,7 @@ class LoadedPack:
 
     def bytes(self) -> bytes:
         """The whole pack; :func:`gristmill.load` takes it as it takes a path."""
-        return bytes(self._reader.data)
+        return self._reader.whole()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the whole pack to a file, all or nothing."""

@@ -91,9 +91,6 @@ def _open(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> Pa
         match = _PACKAGE_FORM.fullmatch(source)
         if match is not None:
             return _open_in_package(match["package"], match["module"])
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        # A copy: the caller may change its buffer, and the hashes are checked but once.
-        return open_pack(bytes(source))
     return open_pack(source)
 
 
