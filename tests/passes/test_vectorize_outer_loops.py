@@ -241,6 +241,18 @@ for j in range(n):
         total = total + T.Select(b[p, j] > a[0, p], b[p, j], a[1, p])
     c[1, j] = total
 """,
+    "a value declared outside": """
+total = T.alloc_buffer((1,), "{t}", scope="local")
+last = T.{t}(0)
+for i in range(4):
+    for j in range(n):
+        total[0] = c[i, j]
+        last = a[i, 0]
+        for p in range(k):
+            total[0] = total[0] + last * b[p, j]
+            last = b[p, j]
+        c[i, j] = total[0] - last
+""",
     "names": """
 for j in range(n):
     total = T.{t}(0)
@@ -287,6 +299,43 @@ for j in range(n):
     for p in range(k):
         total = total + b[p, j]
     c[0, j] = total
+""",
+    "a value that the next iteration sees": """
+last = T.{t}(0)
+for j in range(n):
+    total = last
+    last = b[0, j]
+    for p in range(k):
+        total = total + b[p, j]
+    c[0, j] = total
+""",
+    "a value that is read afterwards": """
+total = T.{t}(0)
+for j in range(n):
+    total = T.{t}(0)
+    for p in range(k):
+        total = total + b[p, j]
+    c[0, j] = total
+c[1, 0] = total
+""",
+    "a value that not all iterations set": """
+total = T.{t}(0)
+for j in range(n):
+    if a[0, 0] > T.{t}(0):
+        total = T.{t}(0)
+    for p in range(k):
+        total = total + b[p, j]
+    c[0, j] = total
+""",
+    "a value of two elements": """
+total = T.alloc_buffer((2,), "{t}", scope="local")
+total[1] = T.{t}(0)
+for j in range(n):
+    total[0] = T.{t}(0)
+    for p in range(k):
+        total[0] = total[0] + b[p, j]
+        total[1] = total[1] + b[p, j]
+    c[0, j] = total[0] + total[1]
 """,
     "branches": """
 for j in range(n):

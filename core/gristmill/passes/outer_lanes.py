@@ -1,4 +1,4 @@
-"""Whether the iterations of a loop over other loops may run as lanes of vectors, and whether that is worth while.
+"""Whether the iterations of a loop over other loops may run as lanes of vectors, and whether that is worthwhile.
 
 Each iteration must touch memory of its own. That is known of one buffer from its indices; that two buffers do not lie
 over one another is left to be asked at run time, of the pairs in :attr:`OuterLanes.apart`.
@@ -62,10 +62,8 @@ class OuterLanes:
 
 
 def outer_lanes(loop: For, function: Function, simplifier: Simplifier) -> OuterLanes | None:
-    """What is known of a serial loop, if its iterations may run as lanes and that pays; else None."""
+    """What is known of a serial loop, if its iterations may run as lanes; else None. :func:`is_reduction` says if it pays."""
     if loop.kind is not LoopKind.SERIAL or loop.hints != LoopHints() or loop.var.dtype.bits < 32:
-        return None
-    if not any(is_reduction(node) for node in walk(loop.body) if isinstance(node, For)):
         return None
     if not all(count <= NODES_AT_MOST and _is_allowed(node) for count, node in enumerate(walk(loop.body), 1)):
         return None

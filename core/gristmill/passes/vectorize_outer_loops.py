@@ -49,6 +49,7 @@ from gristmill.passes.lane_steps import LaneSteps
 from gristmill.passes.layout import as_int64, flat_size, times
 from gristmill.passes.manager import Pass, is_interface
 from gristmill.passes.outer_lanes import OuterLanes, is_reduction, outer_lanes
+from gristmill.passes.own_scratch import with_own_scratch
 from gristmill.passes.ranges import RangeMutator
 from gristmill.passes.renewal import Renewal
 from gristmill.passes.vector_lanes import NotVectorizable, VectorForm
@@ -102,8 +103,11 @@ class _OuterLoops(RangeMutator):
         # Of a nest, the innermost loop that can be done; those around it are then no candidates.
         if found is not node:
             return found
-        lanes = outer_lanes(node, self.function, self.simplifier)
-        return node if lanes is None else self.in_vectors(node, lanes)
+        if not any(is_reduction(inner) for inner in walk(node.body) if isinstance(inner, For)):
+            return node
+        own = with_own_scratch(node, self.function)
+        lanes = outer_lanes(own, self.function, self.simplifier)
+        return node if lanes is None else self.in_vectors(own, lanes) or node
 
     def widths(self, loop: For, lanes: OuterLanes) -> list[int]:
         """Numbers of iterations to do in one step, the greater first: some vectors, and one."""
@@ -118,11 +122,11 @@ class _OuterLoops(RangeMutator):
                 extent = None if extent is None else extent % width
         return found
 
-    def in_vectors(self, loop: For, lanes: OuterLanes) -> Stmt:
-        """The loop as loops over vectors, and one over the iterations that are left."""
+    def in_vectors(self, loop: For, lanes: OuterLanes) -> Stmt | None:
+        """The loop as loops over vectors, and one over the iterations that are left; None if it has no such form."""
         widths = self.widths(loop, lanes)
         if not widths:
-            return loop
+            return None
         names: list[Stmt] = []
         extent = self.named("extent", loop.extent, names)
         minimum = self.named("first", loop.minimum, names)
@@ -136,7 +140,7 @@ class _OuterLoops(RangeMutator):
                 loops.append(self.vector_loop(loop, width, Add(minimum, done), Div(left, size)))
                 done, left = Mul(Div(reach, size), size), Mod(left, size)
         except NotVectorizable:
-            return loop
+            return None
         rest = self.simplifier.simplify(Sub(extent, done))
         if constant_value(rest) != 0:
             first = self.simplifier.simplify(Add(minimum, done))

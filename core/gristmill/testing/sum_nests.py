@@ -89,6 +89,10 @@ def random_sum_nest(seed: int) -> SumNest:
     lines.append(chance.choice(_AFTER).format(pad=" " * 12))
     if chance.random() < 0.2:
         lines.append(chance.choice(_AFTER).format(pad=" " * 12))
+    loops = [f"i in range({ROWS})", "j in range(n)"]
+    if chance.random() < 0.3:
+        loops.reverse()
+    outside = f"    total = T.{dtype}(7)\n" if chance.random() < 0.3 else ""
     body = "\n".join(" " * 12 + line for line in lines)
     head = ", ".join(
         f'{name}: T.Buffer({shape}, "{dtype}")'
@@ -103,6 +107,6 @@ def random_sum_nest(seed: int) -> SumNest:
     )
     text = (
         f"from gristmill.script import tir as T\n\nDEPTH = {DEPTH}\n\n\n@T.prim_func\ndef f({head}):\n"
-        f"    for i in range({ROWS}):\n        for j in range(n):\n{body}\n"
+        f"{outside}    for {loops[0]}:\n        for {loops[1]}:\n{body}\n"
     )
     return SumNest(seed, text, dtype, extent)
