@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from gristmill.errors import Diagnostic, Place
@@ -36,3 +39,16 @@ def test_lines_of_usual_length_are_whole() -> None:
     *_, source, caret = shown(line, 230, 232)
     assert source == f"1 | {line}"
     assert caret == f"  | {' ' * 230}^^ here"
+
+
+def test_files_below_the_current_folder_are_named_from_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    inside, outside = str(tmp_path / "kernels" / "blur.py"), str(tmp_path.parent / f"{tmp_path.name}2" / "blur.py")
+    for file, named in [
+        (inside, os.path.join("kernels", "blur.py")),
+        (outside, outside),
+        ("kernels.toml", "kernels.toml"),
+    ]:
+        diagnostic = Diagnostic("GM0101", "wrong", Place(file, 3, 5, 3, 6))
+        assert diagnostic.render().split("\n")[1] == f" --> {named}:3:5"
+        assert diagnostic.as_json()["place"]["file"] == file

@@ -130,7 +130,7 @@ class _Renderer:
     def excerpt(self, place: Place, label: str, paint: str) -> list[str]:
         text = self.lines_of(place.file)
         gutter = len(str(place.end_line))
-        lines = [f"{' ' * gutter}--> {place}"]
+        lines = [f"{' ' * gutter}--> {shown_path(place.file)}:{place.line}:{place.column}"]
         if text is None or not 1 <= place.line <= len(text):
             return lines
         lines.append(f"{' ' * gutter} |")
@@ -162,6 +162,16 @@ class _Renderer:
 
     def paint(self, text: str, style: str) -> str:
         return f"\x1b[{style}m{text}\x1b[0m" if self.color else text
+
+
+def shown_path(path: str) -> str:
+    """A path for people: from the current folder where it lies below that, as it is elsewhere."""
+    try:
+        here = os.getcwd()
+    except OSError:
+        return path  # The current folder is gone.
+    below = os.path.join(here, "")
+    return path[len(below) :] if len(path) > len(below) and path.startswith(below) else path
 
 
 def _cropped(line: str, start: int, end: int) -> tuple[str, int, int]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gristmill.cli.output import add_json_option, size_text, write_json, write_table
 from gristmill.cli.selection import add_manifest_argument, add_module_options, add_plugin_option, registry_of
+from gristmill.errors import shown_path
 
 if TYPE_CHECKING:
     from gristmill.build.report import BuildReport
@@ -56,7 +57,7 @@ def write_report(report: BuildReport) -> None:
         ["pack", "target", "kind", "functions", "size", "ms"],
         [
             [
-                str(pack.path),
+                shown_path(str(pack.path)),
                 part.identity,
                 part.kind,
                 str(len(part.functions)),
