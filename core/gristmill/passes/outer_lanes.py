@@ -95,25 +95,23 @@ def is_reduction(loop: For) -> bool:
     """
     if loop.kind is not LoopKind.SERIAL:
         return False
-    moving = _moving(loop.body, {loop.var})
-    own = {node.buffer for node in walk(loop.body) if isinstance(node, Allocate)}
-    carried: list[Store] = []
-    loads: list[Load] = []
-    nodes = 0
+    inside: list[Node] = []
     for node in walk(loop.body):
-        nodes += 1
         if isinstance(node, For):
             return False
-        if isinstance(node, Load):
-            loads.append(node)
-        elif isinstance(node, Store) and _is_carried(node, moving) and node.buffer not in own:
-            carried.append(node)
+        inside.append(node)
+    stores = [node for node in inside if isinstance(node, Store)]
+    if not any(_reads_itself(store) for store in stores):
+        return False
+    moving = _moving(loop.body, {loop.var})
+    own = {node.buffer for node in inside if isinstance(node, Allocate)}
+    carried = [store for store in stores if store.buffer not in own and _is_carried(store, moving)]
     trips = constant_value(loop.extent)
-    if not carried or (trips is not None and trips * nodes <= UNROLLED_NODES):
+    if not carried or (trips is not None and trips * len(inside) <= UNROLLED_NODES):
         return False
     if any(store.buffer.dtype.is_float for store in carried):
         return True
-    return any(_jumps(load, loop.var, moving) for load in loads)
+    return any(_jumps(node, loop.var, moving) for node in inside if isinstance(node, Load))
 
 
 def _moving(body: Stmt, variables: set[Var]) -> set[Var]:
@@ -130,6 +128,10 @@ def _is_carried(store: Store, moving: set[Var]) -> bool:
     """Whether the store puts into one element, in all iterations, what it makes of that element."""
     if any(isinstance(part, Load) or part in moving for index in store.indices for part in walk(index)):
         return False
+    return _reads_itself(store)
+
+
+def _reads_itself(store: Store) -> bool:
     return any(isinstance(part, Load) and part.buffer is store.buffer for part in walk(store.value))
 
 

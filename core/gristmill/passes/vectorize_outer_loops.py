@@ -41,9 +41,10 @@ from typing import Any
 from gristmill.ir.build import call, conjunction, const, constant_value, sequence
 from gristmill.ir.dtype import BOOL, INT64
 from gristmill.ir.expr import Add, Div, Expr, Mod, Mul, Ramp, Select, Sub, Var
-from gristmill.ir.functor import Mutator, walk
+from gristmill.ir.functor import Mutator, children, walk
 from gristmill.ir.memory import Buffer
 from gristmill.ir.module import Function, Module
+from gristmill.ir.node import Node
 from gristmill.ir.stmt import Bind, For, LoopHints, LoopKind, Stmt
 from gristmill.passes.lane_steps import LaneSteps
 from gristmill.passes.layout import as_int64, flat_size, times
@@ -82,11 +83,16 @@ class VectorizeOuterLoops(Pass):
 
 
 def _has_sums(function: Function) -> bool:
-    """Whether some loop in a loop waits for its last iteration in each, found without making nodes."""
-    return any(
-        isinstance(node, For) and any(isinstance(inner, For) and is_reduction(inner) for inner in walk(node.body))
-        for node in walk(function.body)
-    )
+    """Whether a loop in a loop waits for its last iteration in each; expressions of other loops are not gone through."""
+    stack: list[tuple[Node, bool]] = [(function.body, False)]
+    while stack:
+        node, in_loop = stack.pop()
+        if isinstance(node, For):
+            if in_loop and is_reduction(node):
+                return True
+            in_loop = True
+        stack.extend((child, in_loop) for child in children(node) if isinstance(child, Stmt))
+    return False
 
 
 class _OuterLoops(RangeMutator):
