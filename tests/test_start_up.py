@@ -57,6 +57,7 @@ def test_version_and_help(option: str) -> None:
         "gristmill",
         "gristmill.version",
         "gristmill.cli",
+        "gristmill.cli.streams",
     }
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gristmill.errors import UserError
 from gristmill.script import parse_source
 from gristmill.testing.marked_errors import check_marked
 
@@ -295,3 +296,15 @@ def f(x: T.Buffer((8,), "float32")):
     x[0] = 1
 """
     check_marked(text, lambda text: parse_source(text, "kernel.py"))
+
+
+@pytest.mark.parametrize(("count", "shown"), [(49, 49), (50, 50), (60, 50)])
+def test_many_mistakes_are_cut_with_a_word(count, shown):
+    lines = "".join(f"    x[{index}] = a{index}\n" for index in range(count))
+    text = HEADER + f'@T.prim_func\ndef f(x: T.Buffer((64,), "float32")):\n{lines}'
+    with pytest.raises(UserError) as caught:
+        parse_source(text, "kernel.py")
+    found = caught.value.diagnostics
+    assert len(found) == shown
+    notes = [note.message for note in found[-1].notes]
+    assert notes == (["no more than 50 mistakes are shown at a time"] if shown == 50 else [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gristmill.errors import Diagnostic, Note, Place, UserError
 
@@ -65,4 +66,8 @@ class Problems:
                 return (-1, 0, 0)
             return (files.index(place.file) if place.file in files else len(files), place.line, place.column)
 
-        return UserError(sorted(self.found, key=order), self.sources)
+        found = sorted(self.found, key=order)
+        if self.are_many:
+            more = Note(f"no more than {PROBLEMS_AT_MOST} mistakes are shown at a time")
+            found[-1] = replace(found[-1], notes=(*found[-1].notes, more))
+        return UserError(found, self.sources)
