@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,24 @@ def test_inspect(pack: Path, capsys: Capture) -> None:
     assert "cpu:x86-64-v3" in shown
     assert "code/blur.v2.so needs cpu_features avx2" in shown
     assert hashlib.sha256(pack.read_bytes()).hexdigest() in shown
+
+
+def test_inspect_and_export_of_an_installed_package(
+    pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    folder = tmp_path / "kitforcommands" / "_kernels"
+    folder.mkdir(parents=True)
+    (folder.parent / "__init__.py").write_text("")
+    (folder / "blur.kpack").write_bytes(pack.read_bytes())
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert main(["inspect", "kitforcommands:blur"]) == 0
+    assert capsys.readouterr().out.startswith("kitforcommands:blur: module `blur` of project `imagekit`")
+    out = tmp_path / "blur.so"
+    assert main(["export", "kitforcommands:blur", "--member", "code/blur.v2.so", "-o", str(out)]) == 0
+    assert out.read_bytes() == CODE["code/blur.v2.so"]
+    assert main(["inspect", "kitforcommands:blurr"]) == 1
+    assert "did you mean `kitforcommands:blur`?" in capsys.readouterr().err
+    sys.modules.pop("kitforcommands", None)
 
 
 def test_inspect_as_json(pack: Path, capsys: Capture) -> None:

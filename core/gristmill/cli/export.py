@@ -11,12 +11,12 @@ import os
 
 from gristmill.cli.output import add_json_option, size_text, write_json
 from gristmill.errors import Diagnostic, UserError
-from gristmill.pack import Member, PackReader, open_pack
+from gristmill.pack import Member, PackReader, find_pack
 from gristmill.pack.files import replace_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("pack", help="a .kpack file")
+    parser.add_argument("pack", help="a .kpack file, or PACKAGE:MODULE of an installed package")
     parser.add_argument(
         "-t", "--target", metavar="TARGET", help="code for this target, as `gristmill inspect` shows it"
     )
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    with open_pack(options.pack) as pack:
+    with find_pack(options.pack) as pack:
         member = pack.member(options.member) if options.member else _only(pack, options.target, options.kind)
         content = bytes(pack.blob(member))
     write_file(options.output, content, options.force)

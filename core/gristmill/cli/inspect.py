@@ -14,11 +14,11 @@ from typing import Any
 from gristmill.cli.output import add_json_option, size_text, write_json, write_table
 from gristmill.cli.selection import add_plugin_option, registry_of
 from gristmill.errors import Diagnostic, UserError
-from gristmill.pack import Function, Manifest, Member, PackReader, open_pack
+from gristmill.pack import Function, Manifest, Member, PackReader, find_pack
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("pack", help="a .kpack file")
+    parser.add_argument("pack", help="a .kpack file, or PACKAGE:MODULE of an installed package")
     parser.add_argument(
         "--text", action="append", metavar="KIND", help="print the texts of this kind or name; may be repeated"
     )
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    with open_pack(options.pack) as pack:
+    with find_pack(options.pack) as pack:
         if options.json:
             content = {
                 "pack": options.pack,

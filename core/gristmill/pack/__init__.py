@@ -15,6 +15,7 @@ from gristmill.pack.format import (
     Scalar,
     Versions,
 )
+from gristmill.pack.installed import find_pack
 from gristmill.pack.reader import PackReader, open_pack
 from gristmill.pack.verify import verify_pack
 from gristmill.pack.writer import save, write_pack
@@ -31,6 +32,7 @@ __all__ = [
     "Parameter",
     "Scalar",
     "Versions",
+    "find_pack",
     "open_pack",
     "save",
     "verify_pack",

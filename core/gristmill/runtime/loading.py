@@ -8,25 +8,15 @@ files out before any code is loaded, not malice.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gristmill.errors import Diagnostic, UserError, close_match
-from gristmill.pack import Member, PackReader, open_pack
+from gristmill.pack import Member, PackReader, find_pack
 from gristmill.plugin.protocols import Device, LoadedCode
 from gristmill.runtime.devices import Runtimes, this_process
 from gristmill.runtime.externs import given_address
 from gristmill.runtime.loaded_pack import LoadedPack, Placed
 from gristmill.runtime.variants import choose, kernel_records, nothing_fits
-
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
-
-KERNEL_FOLDER = "_kernels"
-"""The folder of a package that holds its packs."""
-_SUFFIX = ".kpack"
-_PACKAGE_FORM = re.compile(r"(?P<package>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<module>[A-Za-z_][\w-]*)")
 
 
 def load(
@@ -50,7 +40,7 @@ def load(
     """
     runtimes = runtimes or this_process()
     chosen: Device | None = runtimes.device(device) if isinstance(device, str) else device
-    reader = _open(source)
+    reader = find_pack(source)
     addresses = {symbol: given_address(symbol, given) for symbol, given in (externs or {}).items()}
     runtime_name = chosen.name.partition(":")[0] if chosen is not None else ""
     variants = choose(reader.manifest, runtimes, runtime_name, target or "")
@@ -81,51 +71,3 @@ def _place(reader: PackReader, device: Device, members: tuple[Member, ...], exte
         for record in wanted:
             entries[record.name] = (code, record.entry)
     return Placed(device.name, device.device_type, entries)
-
-
-# Where the pack is ----------------------------------------------------------------------------------------------------
-
-
-def _open(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> PackReader:
-    if isinstance(source, str) and not os.path.exists(source):
-        match = _PACKAGE_FORM.fullmatch(source)
-        if match is not None:
-            return _open_in_package(match["package"], match["module"])
-    return open_pack(source)
-
-
-def _open_in_package(package: str, module: str) -> PackReader:
-    from importlib.resources import files
-
-    try:
-        folder = files(package)
-    except (ImportError, TypeError) as error:
-        raise UserError(
-            Diagnostic(
-                "GM0903",
-                f"the package {package!r} cannot be imported: {error}",
-                hint="`package:module` names a pack of an installed package; for a file give its path",
-            )
-        ) from None
-    pack = folder / KERNEL_FOLDER / f"{module}{_SUFFIX}"
-    if not pack.is_file():
-        raise _no_such_pack(folder, package, module)
-    name = f"{package}:{module}"
-    if isinstance(pack, os.PathLike):
-        return open_pack(pack, name)
-    return open_pack(pack.read_bytes(), name)
-
-
-def _no_such_pack(folder: Traversable, package: str, module: str) -> UserError:
-    kernels = folder / KERNEL_FOLDER
-    known = []
-    if kernels.is_dir():
-        known = sorted(each.name.removesuffix(_SUFFIX) for each in kernels.iterdir() if each.name.endswith(_SUFFIX))
-    close = close_match(module, known)
-    listed = f"it has {', '.join(known)}"
-    if not known:
-        listed = (
-            f"packs stand in the folder {KERNEL_FOLDER} of the package: `gristmill build -o {package}/{KERNEL_FOLDER}`"
-        )
-    hint = f"did you mean `{package}:{close}`? ({listed})" if close else listed
-    return UserError(Diagnostic("GM0903", f"the package {package!r} has no pack {module!r}", hint=hint))
