@@ -36,11 +36,6 @@ class LLVMGenerator:
         from gristmill_llvm.support import TVM_FFI_IMPORTS
 
         profile = profile_of(target)
-        if options.fast_math:
-            module = module.with_functions(
-                function if function.facts.fast_math else function.with_facts(fast_math=True)
-                for function in module.functions
-            )
         written = module_text(module, profile, options.name)
         compiled = compile_text(written.text, profile, options.optimization, "assembly" in options.texts)
         objects = {f"{options.name}.o": compiled.object_file}

@@ -140,7 +140,7 @@ def generate(
     context = PassContext(target, kind.capabilities(target), {"optimization": optimization, "fast_math": fast_math})
     pipeline = build_pipeline(context, registry.pass_entries(), passes)
     lowered = pipeline.run(_with_fast_math(module, fast_math), run_options)
-    blobs = generator.generate(lowered, target, GenerateOptions(name, optimization, fast_math, texts))
+    blobs = generator.generate(lowered, target, GenerateOptions(name, optimization, texts))
     arguments = {function.facts.symbol or function.name: arguments_of(function, module) for function in module.public}
     return tuple(replace(blob, kernels=_with_arguments(blob.kernels, arguments)) for blob in blobs)
 

@@ -67,12 +67,14 @@ class TargetKind:
 
 @dataclass(frozen=True, slots=True)
 class GenerateOptions:
-    """What the manifest says about code beyond the IR: optimisation level 0-3, which texts to make for people."""
+    """What the manifest says about code beyond the IR: optimisation level 0-3, which texts to make for people.
+
+    Fast math is no option here: each function says in its facts whether its own floats may be reassociated.
+    """
 
     name: str = "kernels"
     """Name of the module, for symbols and file names."""
     optimization: int = 3
-    fast_math: bool = False
     texts: frozenset[str] = frozenset()
     """The kinds of text wanted in :attr:`Blob.texts`, of those that the target's kind names; others are left out."""
     extra: Mapping[str, Scalar] = field(default_factory=dict)
