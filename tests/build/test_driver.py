@@ -151,3 +151,36 @@ def test_folder_for_packs_that_cannot_be_made(in_the_way: str, project: Path) ->
     with pytest.raises(UserError, match="can't be made for the packs") as caught:
         gristmill.build(project / "kernels.toml")
     assert caught.value.code == "GM0811"
+
+
+def test_fast_math_leaves_the_mathematical_functions_exact(project: Path) -> None:
+    source = """\
+from gristmill.script import tir as T
+
+
+@T.prim_func
+def scale(x: T.Buffer(("n",), "float32"), by: T.Buffer(("n",), "float32")):
+    for i in range(n):
+        x[i] = T.pow(x[i], by[i]) * by[i] + x[i]
+"""
+    (project / "kernels" / "scale.py").write_text(source)
+    manifest = MANIFEST.replace("params = { FACTOR = 3 }", "options = { fast_math = true }").replace(
+        "params = { FACTOR = 5 }", "options = { fast_math = false }"
+    )
+    (project / "kernels.toml").write_text(manifest)
+    texts = {}
+    report = gristmill.build(project, modules=["scale"], texts=["llvm-ir"])
+    with open_pack(report.pack("scale").path) as pack:
+        for member in pack.manifest.texts:
+            if member.kind == "llvm-ir":
+                texts[member.target] = pack.text(member)
+    fast, exact = texts["cpu:x86-64-v2"], texts["cpu:x86-64-v3"]
+    assert "reassoc" not in exact
+    # Of the kernel's own floats one product and one sum are free; those of the power, which are many, are not.
+    assert fast.count("fmul reassoc") == fast.count("fadd reassoc") == 1
+    assert fast.count("fmul float") > 10
+    values = np.linspace(0.1, 9, 1000, dtype=np.float32)
+    powers = np.linspace(-3, 3, 1000, dtype=np.float32)
+    expected = values.astype(np.float64) ** powers * powers + values
+    gristmill.load(report.pack("scale").path, target="cpu:x86-64-v2").scale(values, powers)
+    np.testing.assert_allclose(values, expected, rtol=2e-6, atol=1e-6)

@@ -130,7 +130,7 @@ def test_two_functions_with_one_symbol_are_refused(compile_module):
         assert part in str(caught.value)
 
 
-def test_fast_math_is_a_fact_of_the_function_or_an_option(compile_module):
+def test_fast_math_is_a_fact_of_the_function(compile_module):
     x, y = Var("x", FLOAT32), Var("y", FLOAT32)
     plain = function_of("plain", [x], FLOAT32, Return(Add(Mul(x, x), x)), symbol="plain")
     fast = function_of("fast", [y], FLOAT32, Return(Add(Mul(y, y), y)), symbol="fast", fast_math=True)
