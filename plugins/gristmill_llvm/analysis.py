@@ -67,7 +67,16 @@ class CallGraph:
         return False
 
     def always_inlined(self) -> frozenset[str]:
-        """Private functions that are small, have no loop and do not call themselves (see :data:`INLINE_NODES`)."""
+        """Private functions that are small, have no loop and do not call themselves (see :data:`INLINE_NODES`).
+
+        Never what the packed interface calls: its code stays unoptimised, and what is inlined into it would too.
+        """
+        interface = {
+            called
+            for name, summary in self.summaries.items()
+            if self.functions[name].facts.convention is CallingConvention.PACKED_HOST
+            for called in summary.calls
+        }
         sizes: dict[str, int] = {}
         for start in self.functions:
             # Callees first, with an explicit stack: a chain of calls may be long.
@@ -85,7 +94,11 @@ class CallGraph:
                     sizes[name] = INLINE_NODES + 1
                 else:
                     sizes[name] = summary.nodes + sum(sizes[called] for called in summary.calls)
-        return frozenset(name for name, size in sizes.items() if size <= INLINE_NODES and self._is_private(name))
+        return frozenset(
+            name
+            for name, size in sizes.items()
+            if size <= INLINE_NODES and self._is_private(name) and name not in interface
+        )
 
     def _is_private(self, name: str) -> bool:
         facts = self.functions[name].facts

@@ -9,9 +9,11 @@ not. Recursion counts as long. ``FunctionFacts.release_gil`` decides where it is
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gristmill.ir.build import constant_value
 from gristmill.ir.expr import CallExtern, CallFunction, CallPacked
-from gristmill.ir.functor import children
+from gristmill.ir.functor import children, walk
 from gristmill.ir.module import Function, Module
 from gristmill.ir.node import Node
 from gristmill.ir.stmt import For, While
@@ -24,11 +26,10 @@ _MOST = 10**12
 def releases_gil(function: Function, module: Module) -> bool:
     """Whether a call of the public function should release the interpreter lock."""
     by_name = {found.name: found for found in module.functions}
-    costs: dict[str, int] = {}
     wishes = _wishes(function, by_name)
     if wishes:
         return wishes[0]
-    return _function_cost(function, by_name, costs, ()) >= RELEASE_NODES
+    return _function_cost(function, by_name) >= RELEASE_NODES
 
 
 def _wishes(function: Function, by_name: dict[str, Function]) -> list[bool]:
@@ -50,24 +51,36 @@ def _wishes(function: Function, by_name: dict[str, Function]) -> list[bool]:
     return found
 
 
-def _function_cost(
-    function: Function, by_name: dict[str, Function], costs: dict[str, int], chain: tuple[str, ...]
-) -> int:
-    if function.name in chain:
-        return RELEASE_NODES
-    if function.name not in costs:
-        costs[function.name] = _cost(function.body, by_name, costs, (*chain, function.name))
+def _function_cost(function: Function, by_name: dict[str, Function]) -> int:
+    """The cost of a call of the function; callees first, with an explicit stack, since a chain of calls may be long."""
+    costs: dict[str, int] = {}
+    begun = {function.name}
+    stack = [(function.name, _callees(function))]
+    while stack:
+        name, callees = stack[-1]
+        called = next((called for called in callees if called not in begun), None)
+        if called is not None:
+            begun.add(called)
+            stack.append((called, _callees(by_name[called])))
+            continue
+        costs[name] = _cost(by_name[name].body, costs)
+        stack.pop()
     return costs[function.name]
 
 
-def _cost(root: Node, by_name: dict[str, Function], costs: dict[str, int], chain: tuple[str, ...]) -> int:
+def _callees(function: Function) -> Iterator[str]:
+    return (node.function for node in walk(function.body) if isinstance(node, CallFunction))
+
+
+def _cost(root: Node, costs: dict[str, int]) -> int:
+    """The cost of code; a callee without known costs is one that is begun and not done: a call back, a recursion."""
     total = 0
     stack: list[tuple[Node, int]] = [(root, 1)]
     while stack:
         node, times = stack.pop()
         total = min(total + times, _MOST)
         if isinstance(node, CallFunction):
-            total = min(total + times * _function_cost(by_name[node.function], by_name, costs, chain), _MOST)
+            total = min(total + times * costs.get(node.function, RELEASE_NODES), _MOST)
         elif isinstance(node, CallExtern):
             total = min(total + times * UNKNOWN_TRIPS, _MOST)
         inner = times

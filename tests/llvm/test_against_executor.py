@@ -137,6 +137,16 @@ def f(a: T.Buffer((64,), "float32"), b: T.Buffer((64,), "float32")):
 """,
         [("float32", (64,)), ("float32", (64,))],
     ),
+    # Inlined into the packed interface, which is left unoptimised, this code stopped LLVM 22 by an assertion.
+    "a quotient of vectors of bytes": (
+        """
+@T.prim_func
+def f(q: T.Buffer((8,), "uint8"), k: T.Buffer((8,), "int32")):
+    for i in T.vectorized(8):
+        q[i] = T.Cast("uint8", k[i]) * q[i] // T.uint8(3)
+""",
+        [("uint8", (8,)), ("int32", (8,))],
+    ),
     "bools": (
         """
 @T.prim_func

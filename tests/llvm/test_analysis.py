@@ -6,7 +6,7 @@ from gristmill.ir.build import const, less
 from gristmill.ir.dtype import HANDLE, INT32, INT64, VOID
 from gristmill.ir.expr import Add, CallFunction, CallPacked, Var
 from gristmill.ir.memory import Buffer, PointerType
-from gristmill.ir.module import Function, FunctionFacts, Module
+from gristmill.ir.module import CallingConvention, Function, FunctionFacts, Module
 from gristmill.ir.stmt import Allocate, Assert, Evaluate, For, LoopKind, Return, Seq
 from gristmill_llvm.allocation import STACK_BYTES
 from gristmill_llvm.analysis import INLINE_NODES, CallGraph
@@ -67,8 +67,11 @@ def test_what_is_inlined():
     for _ in range(INLINE_NODES // 4):
         long = Add(long, n)
     loop = For(Var("i", INT32), const(0, INT32), n, LoopKind.SERIAL, Evaluate(n))
+    interface = function_of("interface", "called", symbol="interface")
     graph = graph_of(
         function_of("small"),
+        interface.with_facts(convention=CallingConvention.PACKED_HOST),
+        function_of("called"),
         function_of("public", symbol="public"),
         function_of("loops", body=(loop,)),
         function_of("calls_loops", "loops"),

@@ -162,6 +162,16 @@ def test_recursion_counts_as_long():
     assert releases_gil(module.functions[0], module) is True
 
 
+def test_a_long_chain_of_calls_has_a_cost():
+    n = Var("n", INT64)
+    chain = [Function("h0", (n,), (), INT64, Return(n))]
+    for number in range(1, 3000):
+        deeper = CallFunction(f"h{number - 1}", (n,), INT64)
+        chain.append(Function(f"h{number}", (n,), (), INT64, Return(Add(deeper, n))))
+    start = packed("f", Evaluate(CallFunction("h2999", (const(3, INT64),), INT64)))
+    assert releases_gil(start, Module((start, *chain))) is False
+
+
 def test_loops_become_no_calls_of_memset_and_memcpy(compile_module):
     """What LLVM would make of such loops are calls of libc, which nothing here may import."""
     a, b = Var("a", HANDLE, PointerType(FLOAT32)), Var("b", HANDLE, PointerType(FLOAT32))

@@ -93,3 +93,32 @@ def test_an_end_that_was_loaded_says_nothing_later():
                     a[i] = 1
         """
     check_pass(Simplify(), text, text)
+
+
+@pytest.mark.parametrize(
+    "around", ["for i in range(k):", "if a[0] > 0:", "while a[0] > 0:"], ids=["loop", "branch", "while"]
+)
+def test_a_size_in_code_that_may_not_run_says_nothing_outside(around):
+    check_pass(
+        Simplify(),
+        f"""
+        @T.prim_func
+        def f(a: T.Buffer((8,), "int64"), m: T.int64, k: T.int64):
+            {around}
+                t = T.alloc_buffer((m,), "int64")
+                t[0] = 1
+                a[0] = t[0]
+            if m < 0:
+                a[1] = 1
+        """,
+        f"""
+        @T.prim_func
+        def f(a: T.Buffer((8,), "int64"), m: T.int64, k: T.int64):
+            {around.replace("a[0] > 0", "0 < a[0]")}
+                t = T.alloc_buffer((m,), "int64")
+                t[0] = 1
+                a[0] = t[0]
+            if m < 0:
+                a[1] = 1
+        """,
+    )

@@ -13,7 +13,7 @@ from gristmill.ir.expr import And, Equal, Expr, Less, LessEqual, NotEqual, Var
 from gristmill.ir.functor import Mutator
 from gristmill.ir.memory import Buffer
 from gristmill.ir.module import Function
-from gristmill.ir.stmt import Bind, Block, For, If, Stmt
+from gristmill.ir.stmt import Bind, Block, For, If, Stmt, While
 
 Ranges = dict[Var, Interval]
 
@@ -24,6 +24,8 @@ class RangeMutator(Mutator):
     def __init__(self, function: Function) -> None:
         super().__init__()
         self.simplifier = Simplifier()
+        self.depth = 0
+        """How many branches and loops are around."""
         for param in function.params:
             if isinstance(param, Buffer):
                 self.know_sizes(param)
@@ -36,7 +38,9 @@ class RangeMutator(Mutator):
 
     def visit_Buffer(self, node: Buffer) -> Any:
         found = super().visit_Buffer(node)
-        self.know_sizes(found)
+        # In a branch that is not taken nothing is made, and its size may be any number.
+        if self.depth == 0:
+            self.know_sizes(found)
         return found
 
     def visit_Bind(self, node: Bind) -> Any:
@@ -49,8 +53,10 @@ class RangeMutator(Mutator):
         minimum, extent = self.visit(node.minimum), self.visit(node.extent)
         self.know_loop(node.var, minimum, extent)
         inside: Ranges = {extent: Interval(1, extent.dtype.maximum)} if isinstance(extent, Var) else {}
+        self.depth += 1
         with self.simplifier.bounds.given(inside):
             body = self.visit(node.body)
+        self.depth -= 1
         if minimum is node.minimum and extent is node.extent and body is node.body:
             return node
         return replace(node, minimum=minimum, extent=extent, body=body)
@@ -75,12 +81,14 @@ class RangeMutator(Mutator):
 
     def visit_If(self, node: If) -> Any:
         condition = self.visit(node.condition)
+        self.depth += 1
         with self.simplifier.bounds.given(dict(self.narrowed(condition, True))):
             then = self.visit(node.then)
         otherwise: Stmt | None = None
         if node.otherwise is not None:
             with self.simplifier.bounds.given(dict(self.narrowed(condition, False))):
                 otherwise = self.visit(node.otherwise)
+        self.depth -= 1
         if condition is node.condition and then is node.then and otherwise is node.otherwise:
             return node
         return replace(node, condition=condition, then=then, otherwise=otherwise)
@@ -116,7 +124,16 @@ class RangeMutator(Mutator):
             if low <= greater.dtype.maximum:
                 yield greater, Interval(low, greater.dtype.maximum)
 
+    def visit_While(self, node: While) -> Any:
+        self.depth += 1
+        found = self.generic(node)
+        self.depth -= 1
+        return found
+
     def visit_Block(self, node: Block) -> Any:
         for axis in node.axes:
             self.know_loop(axis.var, axis.domain.minimum, axis.domain.extent)
-        return self.generic(node)
+        self.depth += 1
+        found = self.generic(node)
+        self.depth -= 1
+        return found

@@ -99,7 +99,7 @@ class _Simplifying(RangeMutator):
         return node
 
     def visit_While(self, node: While) -> Any:
-        node = self.generic(node)
+        node = super().visit_While(node)
         return Seq(()) if constant_value(node.condition) == 0 else node
 
     def visit_Assert(self, node: Assert) -> Any:
