@@ -283,6 +283,19 @@ def f(x: T.Buffer((8,), "float32")):
                                   ^ GM0237 it takes the exported name
     x[0] = 1
 """,
+    "exported name that is none for C": """
+@T.prim_func
+def f(x: T.Buffer((8,), "float32")):
+    T.func_attr({"global_symbol": "größe"})
+                                  ^^^^^^^ GM0237 it takes the exported name
+    x[0] = 1
+""",
+    "public function that cannot be exported": """
+@T.prim_func
+def größe(x: T.Buffer((8,), "float32")):
+    ^^^^^ GM0238 private=True
+    x[0] = 1
+""",
     "number of strides": """
 @T.prim_func
 def f(x: T.Buffer((8, 8), "float32", strides=(8,))):

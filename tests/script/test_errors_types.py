@@ -228,6 +228,10 @@ CASES = {
     i32[0] = 1 << 1000000000
              ^^^^^^^^^^^^^^^ GM0219 no type of the language holds it
 """,
+    "float literal that is none": """
+    f32[0] = -1e400
+              ^^^^^ GM0219 T.infinity("float32")
+""",
     "huge literal": """
     i32[0] = 123456789012345678901234567890
              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ GM0219 no type of the language holds it

@@ -204,7 +204,7 @@ class Binder:
             raise self.refuse(
                 "GM0511",
                 f"the {equation.what} of `{equation.buffer.name}` is {equation.given}, "
-                f"and `{text}` cannot have that value with the sizes {_sizes(sizes)}",
+                f"and `{text}` cannot have that value{f' with {_sizes(sizes)}' if sizes else ''}",
                 equation.buffer,
                 site,
             ) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Mapping
 
 from gristmill.ir.build import const
@@ -98,6 +99,14 @@ def _constant(ctx: Context, node: ast.Constant) -> Value:
             "the number needs more than 64 bits",
             label="too large",
             hint="no type of the language holds it",
+        )
+    if isinstance(value, float) and math.isinf(value):
+        raise ctx.mistake(
+            "GM0219",
+            node,
+            f"the number {ctx.segment(node)} is too large: the largest of float64 is 1.797e308",
+            label="too large",
+            hint='if infinity is meant, write `T.infinity("float32")`',
         )
     return value
 

@@ -12,7 +12,7 @@ from gristmill.script.names import plan_names
 from gristmill.script.readable import signature_text
 from gristmill.script.signature import read_signature
 from gristmill.script.statements import lower_list
-from gristmill.script.values import Callee
+from gristmill.script.values import Callee, is_symbol
 
 
 def sign(ctx: Context, callee: Callee) -> None:
@@ -41,8 +41,22 @@ def lower_function(ctx: Context, callee: Callee, name: str) -> Function:
     callee.returns = returns
     facts = callee.facts
     if facts.symbol is not None:
+        _check_symbol(ctx, callee, facts.symbol)
         facts = replace(facts, signature=signature_text(facts.symbol, callee.params, returns))
     return Function(name, callee.params, callee.sizes, returns, lowered, facts, ctx.span(callee.node))
+
+
+def _check_symbol(ctx: Context, callee: Callee, symbol: str) -> None:
+    """An exported name must be one for C; inside a module any name of Python will do."""
+    if not is_symbol(symbol):
+        raise ctx.mistake(
+            "GM0238",
+            ctx.source.name_place(callee.node),
+            f"the public function `{symbol}` cannot be exported under that name",
+            label="not a name for C",
+            hint="use letters a to z, digits and _; or write `@T.prim_func(private=True)`, or "
+            '`T.func_attr({"global_symbol": "name"})`',
+        )
 
 
 def _refuse_unbound_sizes(ctx: Context, callee: Callee) -> None:

@@ -191,6 +191,11 @@ class Callee:
     """``new``, ``signing``, ``signed``, ``lowering``, ``done`` or ``wrong``."""
 
 
+def is_symbol(name: str) -> bool:
+    """Whether a function can be exported under a name: one of C."""
+    return name.isascii() and name.isidentifier()
+
+
 def describe(value: Value) -> str:
     """What a value is, in the user's words."""
     if isinstance(value, bool):

@@ -15,7 +15,7 @@ from gristmill.script.calls.arguments import bind
 from gristmill.script.calls.conversions import dtype_argument
 from gristmill.script.context import Context
 from gristmill.script.operands import operand
-from gristmill.script.values import Opening, Symbolic, Value, describe
+from gristmill.script.values import Opening, Symbolic, Value, describe, is_symbol
 
 _KINDS = {"llvm": "cpu", "c": "cpu", "rocm": "amdgpu", "hip": "amdgpu"}
 """TVM's names of target kinds that have another name here."""
@@ -76,7 +76,7 @@ def _one_attribute(ctx: Context, key: ast.expr, name: str, node: ast.expr) -> No
     from gristmill.script.expressions import lower
 
     value = lower(ctx, node)
-    if plain == "global_symbol" and isinstance(value, str) and value.isidentifier():
+    if plain == "global_symbol" and isinstance(value, str) and is_symbol(value):
         ctx.callee.facts = replace(facts, symbol=value if facts.symbol is not None else None)
     elif plain in ("noalias", "no_alias") and isinstance(value, (bool, int)):
         ctx.callee.facts = replace(facts, no_alias=bool(value))
@@ -107,7 +107,7 @@ def _one_attribute(ctx: Context, key: ast.expr, name: str, node: ast.expr) -> No
 
 
 _VALUES = {
-    "global_symbol": 'it takes the exported name in quotes: "blur"',
+    "global_symbol": 'it takes the exported name in quotes, of letters a to z, digits and _: "blur"',
     "noalias": "it takes True or False",
     "no_alias": "it takes True or False",
     "fast_math": "it takes True or False",
