@@ -192,6 +192,34 @@ def test_every_key_is_in_the_reference() -> None:
     assert set(shown) == known
 
 
+def test_plugin_of_the_plugins_page(tour: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page's plugin, installed as it says, offers a pass under the name that the manifest's page chooses it by."""
+    text = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+    (example,) = blocks(text, "python")
+    (entry_points,) = re.findall(r'^\[project.entry-points."(.*)"\]\n(\w+) = "(.*)"$', text, re.MULTILINE)
+    group, name, module = entry_points
+    packages = tmp_path / "packages"
+    source = packages / f"{module.replace('.', '/')}.py"
+    source.parent.mkdir(parents=True)
+    source.write_text(example)
+    metadata = packages / "acme-0.1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 0.1\n")
+    (metadata / "entry_points.txt").write_text(f"[{group}]\n{name} = {module}\n")
+    monkeypatch.setenv("PYTHONPATH", str(packages))
+    chosen = re.search(r'`"(acme\.\w+)"`', (ROOT / "docs" / "manifest.md").read_text(encoding="utf-8"))
+    assert chosen is not None
+    manifest = (tour / "kernels.toml").read_text()
+    (tour / "kernels.toml").write_text(f'{manifest}passes = ["{chosen[1]}"]\n')
+    for command in ("gristmill plugins --check", "gristmill build"):
+        done = run(command, tour)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert "acme_kernels.plugin" in run("gristmill plugins --check", tour).stdout
+    done = run("gristmill build --no-plugin acme", tour)
+    assert done.returncode == 1
+    assert "GM0602" in done.stderr
+
+
 def test_ranges_of_codes_agree() -> None:
     contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     errors = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")

@@ -61,7 +61,8 @@ def unknown_pass(name: str, known: Mapping[str, object] | tuple[str, ...]) -> Us
     """The error for a name that is none of the known passes."""
     names = sorted(known)
     near = close_match(name, names)
-    hint = f"did you mean `{near}`?" if near else f"the passes are {', '.join(names) or 'none'}"
+    listed = f"the passes are {', '.join(names)}" if names else "no installed plugin offers passes to choose"
+    hint = f"did you mean `{near}`?" if near else listed
     return UserError(Diagnostic("GM0602", f"there is no pass named `{name}`", hint=hint))
 
 
