@@ -13,7 +13,7 @@ import pytest
 from gristmill.interp import ExecutionOptions, Executor, execute
 from gristmill.ir import expr as e
 from gristmill.ir import stmt as s
-from gristmill.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT32, SCALARS, UINT8
+from gristmill.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, SCALARS, UINT8
 from gristmill.ir.functor import Mutator, walk
 from gristmill.ir.module import Module
 from gristmill.ir.parser import parse_module
@@ -109,6 +109,16 @@ def test_constructs_can_be_left_out(construct: str) -> None:
         "fma": ("op fma",),
     }
     assert [name for name in absent[construct] if counts[name]] == []
+
+
+def test_exact_operations_occur_in_every_float_type_of_a_cpu() -> None:
+    found = {
+        (node.op.name, node.type.element)
+        for seed in range(200)
+        for node in walk(random_program(seed).module)
+        if isinstance(node, e.Call)
+    }
+    assert found >= {(name, dtype) for name in ("fma", "fmod") for dtype in (FLOAT32, FLOAT64)}
 
 
 @pytest.mark.parametrize("dtypes", [(UINT8, BOOL), (FLOAT16, BFLOAT16), (INT32,), (FLOAT32,), SCALARS], ids=str)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gristmill.interp import ExecutionError, Executor
-from gristmill.ir.dtype import FLOAT32, DType
+from gristmill.ir.dtype import FLOAT32, FLOAT64, DType
 from gristmill.ir.module import Module
 from gristmill.testing.programs.comparison import BOUNDED_ULP, Outcome, compare
 from gristmill.testing.programs.constructs import count_constructs
@@ -80,7 +80,7 @@ def differential(
     *,
     dtypes: Sequence[DType] = CPU_DTYPES,
     constructs: Collection[str] = CONSTRUCTS,
-    mathematics_in: Collection[DType] = (FLOAT32,),
+    mathematics_in: Collection[DType] = (FLOAT32, FLOAT64),
     argument_seeds: Sequence[int] = (0, 1),
     ulp: float = BOUNDED_ULP,
     shrink_failures: bool = True,

@@ -29,7 +29,7 @@ def random_program(
     *,
     dtypes: Sequence[DType] = CPU_DTYPES,
     constructs: Collection[str] = CONSTRUCTS,
-    mathematics_in: Collection[DType] = (FLOAT32,),
+    mathematics_in: Collection[DType] = (FLOAT32, FLOAT64),
 ) -> RandomProgram:
     """The program of a seed.
 
