@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.build.manifest import Manifest, missing_sources, parse_manifest
-from gristmill.build.manifest_kinds import resolve_targets
+from gristmill.build.manifest_kinds import resolve_targets, unknown_texts
 from gristmill.errors import UserError
 from gristmill.ir.target import Target
 from gristmill.plugin.artifacts import Capabilities
@@ -81,7 +81,9 @@ def kind(name: str) -> TargetKind:
             raise ValueError(f"there is no processor `{target.arch}`")
         return target
 
-    return TargetKind(name, "A kind.", "none", ("none",), resolve, lambda target: Capabilities())
+    return TargetKind(
+        name, "A kind.", "none", ("none",), resolve, lambda target: Capabilities(), texts=("llvm-ir", "assembly")
+    )
 
 
 KINDS = {"cpu": kind("cpu")}
@@ -91,7 +93,7 @@ def codes_of_manifest(text: str, folder: Path) -> list[str]:
     try:
         manifest: Manifest = parse_manifest(text, str(folder / "kernels.toml"), KINDS)
         resolve_targets(manifest, KINDS)
-        return [found.code for found in missing_sources(manifest)]
+        return [found.code for found in (*missing_sources(manifest), *unknown_texts(manifest, KINDS))]
     except UserError as error:
         return [found.code for found in error.diagnostics]
 
