@@ -11,6 +11,7 @@ from gristmill.ir.dtype import DType
 from gristmill.ir.expr import And, Expr, IfThenElse, Mul, Or
 from gristmill.ir.memory import Buffer
 from gristmill.script.context import Context
+from gristmill.script.habits import EXPRESSIONS, INSTEAD_OF_EXPRESSIONS
 from gristmill.script.lookup import explain_foreign, file_member, name_value, namespace_member
 from gristmill.script.memory import buffer_member, element
 from gristmill.script.operands import condition, meet, operand, typed
@@ -38,44 +39,15 @@ def lower(ctx: Context, node: ast.expr) -> Value:
     """The value of an expression. Raises Mistake."""
     handler = _HANDLERS.get(type(node))
     if handler is None:
-        name = _NAMES.get(type(node), type(node).__name__)
+        name = EXPRESSIONS.get(type(node), type(node).__name__)
         raise ctx.mistake(
             "GM0255",
             node,
             f"{name} cannot be used in a kernel",
             label="not part of the language",
-            hint=_INSTEAD.get(type(node), "write it with loops, names and arithmetic"),
+            hint=INSTEAD_OF_EXPRESSIONS.get(type(node), "write it with loops, names and arithmetic"),
         )
     return handler(ctx, node)
-
-
-_NAMES: Mapping[type[ast.expr], str] = {
-    ast.Lambda: "a lambda",
-    ast.ListComp: "a comprehension",
-    ast.SetComp: "a comprehension",
-    ast.DictComp: "a comprehension",
-    ast.GeneratorExp: "a generator expression",
-    ast.Dict: "a dictionary",
-    ast.Set: "a set",
-    ast.Await: "await",
-    ast.Yield: "yield",
-    ast.YieldFrom: "yield",
-    ast.JoinedStr: "a formatted string",
-    ast.Starred: "an unpacking",
-    ast.NamedExpr: "an assignment inside an expression",
-    ast.Slice: "a slice",
-}
-_INSTEAD: Mapping[type[ast.expr], str] = {
-    **dict.fromkeys(
-        (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
-        'write a loop, and keep values in `T.alloc_buffer((n,), "float32")`',
-    ),
-    **dict.fromkeys((ast.Dict, ast.Set), "kernels have numbers and buffers; constants may be tuples"),
-    **dict.fromkeys((ast.Yield, ast.YieldFrom, ast.Await), "return one number, or store values in a buffer"),
-    ast.Lambda: "write a helper function with typed parameters",
-    ast.JoinedStr: "formatted strings are for the message of an assert",
-    ast.NamedExpr: "assign in a statement of its own",
-}
 
 
 def _name(ctx: Context, node: ast.Name) -> Value:

@@ -5,6 +5,7 @@ The texts complete the hint of a mistake; they are shown as they stand.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -66,3 +67,37 @@ ALWAYS_IMPORTED: Mapping[str, str] = MappingProxyType(
     }
 )
 """Names that every file of kernels has, or nearly, with the line that brings them."""
+
+EXPRESSIONS: Mapping[type[ast.expr], str] = MappingProxyType(
+    {
+        ast.Lambda: "a lambda",
+        ast.ListComp: "a comprehension",
+        ast.SetComp: "a comprehension",
+        ast.DictComp: "a comprehension",
+        ast.GeneratorExp: "a generator expression",
+        ast.Dict: "a dictionary",
+        ast.Set: "a set",
+        ast.Await: "await",
+        ast.Yield: "yield",
+        ast.YieldFrom: "yield",
+        ast.JoinedStr: "a formatted string",
+        ast.Starred: "an unpacking",
+        ast.NamedExpr: "an assignment inside an expression",
+        ast.Slice: "a slice",
+    }
+)
+"""Expressions of Python that kernels do not have, by name."""
+
+INSTEAD_OF_EXPRESSIONS: Mapping[type[ast.expr], str] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+            'write a loop, and keep values in `T.alloc_buffer((n,), "float32")`',
+        ),
+        **dict.fromkeys((ast.Dict, ast.Set), "kernels have numbers and buffers; constants may be tuples"),
+        **dict.fromkeys((ast.Yield, ast.YieldFrom, ast.Await), "return one number, or store values in a buffer"),
+        ast.Lambda: "write a helper function with typed parameters",
+        ast.JoinedStr: "formatted strings are for the message of an assert",
+        ast.NamedExpr: "assign in a statement of its own",
+    }
+)
