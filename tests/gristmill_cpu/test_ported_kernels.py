@@ -76,7 +76,7 @@ def test_bilinear_resize(imaging: Any, random: np.random.Generator) -> None:
     top, left = np.floor(y).astype(int), np.floor(x).astype(int)
     below, right = (y - top)[:, None, None], (x - left)[None, :, None]
 
-    def at(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    def at(rows: np.ndarray, columns: np.ndarray) -> Any:
         return source[np.clip(rows, 0, 36)[:, None], np.clip(columns, 0, 52)[None]].astype(float)
 
     upper = at(top, left) * (1 - right) + at(top, left + 1) * right
