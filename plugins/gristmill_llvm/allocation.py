@@ -1,11 +1,14 @@
 """Memory for the buffers that a function allocates.
 
 Small buffers of constant size live on the stack, at most :data:`STACK_BYTES` a function (:data:`RECURSIVE_STACK_BYTES`
-where it may call itself). All others are mapped pages of their own, asked of Linux by a system call, for nothing may be
-imported from libc; they are released on every way out of their scope.
+where it may call itself), and :data:`CHAIN_STACK_BYTES` in a chain of calls. All others are mapped pages of their own,
+asked of Linux by a system call, for nothing may be imported from libc; they are released on every way out of their
+scope.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from gristmill.ir.build import constant_value
 from gristmill.ir.memory import Buffer
@@ -22,6 +25,9 @@ from gristmill_llvm.writer import UNLIKELY
 
 STACK_BYTES = 256 << 10
 RECURSIVE_STACK_BYTES = 8 << 10
+CHAIN_STACK_BYTES = 512 << 10
+"""The most that a function and those that it calls, and those that they call, have on the stack together; threads with
+small stacks have a megabyte."""
 _ARRAY_ALIGNMENT = 64
 
 
@@ -38,16 +44,25 @@ def constant_bytes(buffer: Buffer) -> int | None:
     return total
 
 
-def fits_stack(buffer: Buffer, used: int, recursive: bool) -> bool:
-    """Whether a buffer goes onto the stack of a function that has ``used`` bytes there already."""
+def fits_stack(buffer: Buffer, used: int, budget: int) -> bool:
+    """Whether a buffer goes onto the stack of a function that has ``used`` bytes of its ``budget`` there already."""
     size = constant_bytes(buffer)
-    return size is not None and used + size <= (RECURSIVE_STACK_BYTES if recursive else STACK_BYTES)
+    return size is not None and used + size <= budget
+
+
+def stack_bytes(buffers: Iterable[Buffer], budget: int) -> int:
+    """How many bytes of the buffers of a function, in order, go onto the stack."""
+    used = 0
+    for buffer in buffers:
+        if fits_stack(buffer, used, budget):
+            used += constant_bytes(buffer) or 0
+    return used
 
 
 def allocate(context: FunctionContext, node: Allocate) -> None:
     """Define ``buffer.data``."""
     buffer, writer = node.buffer, context.writer
-    if fits_stack(buffer, context.stack_bytes, context.function.name in context.generation.recursive):
+    if fits_stack(buffer, context.stack_bytes, context.generation.stack_budgets[context.function.name]):
         size = constant_bytes(buffer) or 0
         context.stack_bytes += size
         if size == buffer.dtype.bytes:

@@ -10,11 +10,20 @@ from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer
 from gristmill.ir.module import CallingConvention, Function, Module
 from gristmill.ir.stmt import Allocate, Assert, For, While
-from gristmill_llvm.allocation import constant_bytes, fits_stack
+from gristmill_llvm.allocation import (
+    CHAIN_STACK_BYTES,
+    RECURSIVE_STACK_BYTES,
+    STACK_BYTES,
+    constant_bytes,
+    fits_stack,
+    stack_bytes,
+)
 
 INLINE_NODES = 600
 """Functions without loops up to this many nodes, those of their callees counted in, are always inlined: loops that
 call them become vectors only then."""
+INLINE_STACK_BYTES = 1 << 10
+"""Functions with more than this on the stack are not: without optimisation each call would have a copy of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +48,15 @@ class CallGraph:
     summaries: Mapping[str, Summary]
     recursive: frozenset[str]
     """The functions that may call themselves."""
+    stack_budgets: Mapping[str, int]
+    """How many bytes of buffers each function may keep on the stack; those that it calls come first."""
 
     @classmethod
     def of(cls, module: Module) -> CallGraph:
         functions = {function.name: function for function in module.functions}
         summaries = {name: summarize(function) for name, function in functions.items()}
         recursive = frozenset(name for name in functions if name in _reachable(name, summaries))
-        return cls(functions, summaries, recursive)
+        return cls(functions, summaries, recursive, _stack_budgets(summaries, recursive))
 
     def failing(self) -> frozenset[str]:
         """The functions that may leave with an error: by themselves, or because a callee does."""
@@ -61,7 +72,7 @@ class CallGraph:
         """Whether some buffer does not go onto the stack, so that there may be no memory for it."""
         used = 0
         for buffer in self.summaries[name].buffers:
-            if not fits_stack(buffer, used, name in self.recursive):
+            if not fits_stack(buffer, used, self.stack_budgets[name]):
                 return True
             used += constant_bytes(buffer) or 0
         return False
@@ -97,7 +108,10 @@ class CallGraph:
         return frozenset(
             name
             for name, size in sizes.items()
-            if size <= INLINE_NODES and self._is_private(name) and name not in interface
+            if size <= INLINE_NODES
+            and self._is_private(name)
+            and name not in interface
+            and stack_bytes(self.summaries[name].buffers, self.stack_budgets[name]) <= INLINE_STACK_BYTES
         )
 
     def _is_private(self, name: str) -> bool:
@@ -121,6 +135,30 @@ def summarize(function: Function) -> Summary:
         elif isinstance(node, (Assert, CallPacked, CallExtern)):
             raises = True
     return Summary(tuple(calls), count, has_loop, raises, tuple(buffers))
+
+
+def _stack_budgets(summaries: Mapping[str, Summary], recursive: frozenset[str]) -> dict[str, int]:
+    budgets: dict[str, int] = {}
+    taken: dict[str, int] = {}
+    for start in summaries:
+        # Callees first, with an explicit stack; a call back to a function that is begun counts for nothing.
+        stack = [start] if start not in taken else []
+        begun = set(stack)
+        while stack:
+            name = stack[-1]
+            called = next(
+                (called for called in summaries[name].calls if called not in taken and called not in begun), None
+            )
+            if called is not None:
+                begun.add(called)
+                stack.append(called)
+                continue
+            below = max((taken.get(called, 0) for called in summaries[name].calls), default=0)
+            most = RECURSIVE_STACK_BYTES if name in recursive else STACK_BYTES
+            budgets[name] = max(0, min(most, CHAIN_STACK_BYTES - below))
+            taken[name] = below + stack_bytes(summaries[name].buffers, budgets[name])
+            stack.pop()
+    return budgets
 
 
 def _reachable(start: str, summaries: Mapping[str, Summary]) -> set[str]:

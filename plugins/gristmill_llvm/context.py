@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from gristmill.ir.dtype import DType
@@ -42,7 +42,8 @@ class Generation:
     writer: ModuleWriter
     signatures: dict[str, Signature]
     externs: dict[str, Extern]
-    recursive: frozenset[str]
+    stack_budgets: Mapping[str, int]
+    """How many bytes of buffers each function may keep on the stack."""
     support: set[str] = field(default_factory=set)
     """Names of the support functions that the text calls."""
     messages: MessageTable = field(default_factory=MessageTable)

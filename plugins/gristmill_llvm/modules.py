@@ -36,7 +36,7 @@ def module_text(module: Module, profile: Profile, name: str) -> ModuleText:
     }
     writer = ModuleWriter(profile.triple, name, profile.attributes)
     externs = {extern.symbol: extern for extern in module.externs}
-    generation = Generation(module, profile, writer, signatures, externs, graph.recursive)
+    generation = Generation(module, profile, writer, signatures, externs, graph.stack_budgets)
     define_extern_table(generation)
     inlined = graph.always_inlined()
     for function in module.functions:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from gristmill.ir.build import const, less
-from gristmill.ir.dtype import HANDLE, INT32, INT64, VOID
+from gristmill.ir.dtype import HANDLE, INT32, INT64, UINT8, VOID
 from gristmill.ir.expr import Add, CallFunction, CallPacked, Var
 from gristmill.ir.memory import Buffer, PointerType
 from gristmill.ir.module import CallingConvention, Function, FunctionFacts, Module
 from gristmill.ir.stmt import Allocate, Assert, Evaluate, For, LoopKind, Return, Seq
-from gristmill_llvm.allocation import STACK_BYTES
+from gristmill_llvm.allocation import CHAIN_STACK_BYTES, STACK_BYTES
 from gristmill_llvm.analysis import INLINE_NODES, CallGraph
 
 
@@ -80,3 +80,18 @@ def test_what_is_inlined():
         function_of("nested", "small", "small"),
     )
     assert graph.always_inlined() == {"small", "half", "nested"}
+
+
+def test_a_chain_of_calls_does_not_exhaust_the_stack():
+    large = const(STACK_BYTES, INT64)
+    buffers = [Buffer(f"b{place}", UINT8, (large,), Var(f"b{place}", HANDLE, PointerType(UINT8))) for place in range(6)]
+    functions = [
+        function_of(f"f{place}", *([f"f{place - 1}"] if place else []), body=(Allocate(buffer),))
+        for place, buffer in enumerate(buffers)
+    ]
+    graph = graph_of(*reversed(functions))
+    assert graph.stack_budgets["f0"] == STACK_BYTES
+    assert sum(STACK_BYTES for budget in graph.stack_budgets.values() if budget >= STACK_BYTES) == CHAIN_STACK_BYTES
+    # Whoever has no room maps pages, which may fail; so may whoever calls it.
+    assert graph.failing() == {"f2", "f3", "f4", "f5"}
+    assert "f0" not in graph.always_inlined()
