@@ -9,6 +9,7 @@ from gristmill.ir.span import Span
 from gristmill_llvm import memory
 from gristmill_llvm.allocation import allocate
 from gristmill_llvm.context import FunctionContext
+from gristmill_llvm.launches import launch
 from gristmill_llvm.loops import counted_loop, while_loop
 from gristmill_llvm.raising import raise_unless
 from gristmill_llvm.refusals import refused_construct, refused_dtype
@@ -122,9 +123,12 @@ class Statements(Functor[None], over=STATEMENTS):
         remedy = "leave the barrier out: a CPU runs the iterations one after the other"
         raise refused_construct("a barrier", self.context.profile.target, remedy, node.span)
 
-    def visit_Launch(self, node: ir.Launch) -> None:
+    def visit_DeviceRegion(self, node: ir.DeviceRegion) -> None:
         remedy = "run the launch lowering of the device's plugin first"
-        raise refused_construct(f"the launch of `{node.kernel}`", self.context.profile.target, remedy, node.span)
+        raise refused_construct(f"code for {node.target}", self.context.profile.target, remedy, node.span)
+
+    def visit_Launch(self, node: ir.Launch) -> None:
+        launch(self.context, node)
 
     def check_dtype(self, dtype: DType, span: Span | None) -> None:
         """Refuse what the machine has no code for (GM0660)."""

@@ -29,8 +29,8 @@ KERNEL = "function @kernel(n: int32)\n  convention kernel\n  launch (threadIdx.x
 HANDLES = "self: handle, args: handle, count: int32, result: handle"
 
 _STATEMENT = re.compile(
-    r"(\s*)((?:let|allocate|view|evaluate|assert|for|while|break|continue|return|if|barrier|launch @|block|axis|match"
-    r"|function)(?:\b|(?<=@)).*|\w+\[.*\] = .*)"
+    r"(\s*)((?:let|allocate|view|evaluate|assert|for|while|break|continue|return|if|barrier|device_region|launch @|block|axis"
+    r"|match|function)(?:\b|(?<=@)).*|\w+\[.*\] = .*)"
 )
 
 
@@ -156,6 +156,16 @@ BODIES = [
     ("GM0444", 'for t: int32 in 0i32 +: 4i32 thread on threadIdx.x {\n>>  evaluate extern "c"(t)\n}'),
     ("GM0444", "for t: int32 in 0i32 +: 4i32 thread on threadIdx.x {\n>>  launch @kernel(n) over threadIdx.x = 4\n}"),
     ("GM0444", "for t: int32 in 0i32 +: 4i32 thread on threadIdx.x {\n>>  evaluate tensor_rank(&x[0]) as int32\n}"),
+    ("GM0430", 'for i: int32 in 0i32 +: n {\n  device_region "reference" {\n>>    break\n  }\n}'),
+    ("GM0430", 'for i: int32 in 0i32 +: n {\n  device_region "reference" {\n>>    continue\n  }\n}'),
+    ("GM0433", 'device_region "reference" {\n  for i: int32 in 0i32 +: 8i32 thread on blockIdx.y {\n'
+               '>>    for j: int64 in 0 +: 9 thread on blockIdx.y {\n    }\n  }\n}'),
+    ("GM0443", ">>launch @kernel(n) over threadIdx.x = 4 context n"),
+    ("GM0444", 'for t: int32 in 0i32 +: 4i32 thread on threadIdx.x {\n>>  device_region "reference" {\n  }\n}'),
+    ("GM0444", 'device_region "reference" {\n>>  device_region "reference" {\n  }\n}'),
+    ("GM0444", 'device_region "reference" {\n>>  launch @kernel(n) over threadIdx.x = 4\n}'),
+    ("GM0449", 'device_region "reference" {\n>>  evaluate @calls_launches(n)\n}'),
+    ("GM0449", "for t: int32 in 0i32 +: 4i32 thread on threadIdx.x {\n>>  evaluate @launches(t)\n}"),
     ("GM0445", '>>assert flag, "NoSuchError"'),
     ("GM0445", '>>assert flag, "print"'),
     ("GM0445", '>>assert flag, "ValueError", "x is ", x[0]'),
@@ -185,6 +195,15 @@ function @number(n: int32) -> int32 {{
 function @takes(x: float32[4]) {{
 }}
 
+function @launches(n: int32) {{
+  device_region "reference" {{
+  }}
+}}
+
+function @calls_launches(n: int32) {{
+  evaluate @launches(n)
+}}
+
 function @loops(n: int32) {{
   evaluate @loops(n)
 }}
@@ -208,6 +227,8 @@ MODULES = [
     ("GM0441", "function @f<n: int64>(x: float32[4]) {\n}"),
     ("GM0441", "function @f<n: float32>(x: float32[int64(n)]) {\n}"),
     ("GM0444", f"function @f({HANDLES}) -> int32\n  convention packed\n{{\n>>  barrier shared\n}}"),
+    ("GM0444", f"function @f({HANDLES}) -> int32\n  convention packed\n{{\n"
+               '>>  device_region "reference" {\n  }\n}'),
     ("GM0444", f"function @f({HANDLES}) -> int32\n  convention packed\n{{\n"
                ">>  for t: int32 in 0i32 +: 4i32 thread on threadIdx.x {\n  }\n}"),
 ]  # fmt: skip
@@ -300,6 +321,7 @@ def test_hints_and_lanes_of_nodes():
     assert codes_of(in_function(s.Evaluate(e.Shuffle((e.Broadcast(one, 4),), ())))) == ["GM0415"]
     launch = s.Launch("k", (), (s.ThreadAxis.THREAD_X,), ())
     assert codes_of(in_function(launch)) == ["GM0443"]
+    assert codes_of(in_function(s.DeviceRegion(s.Seq(()), "reference"))) == ["GM0446"]
 
 
 def test_a_region_pointer_scope_is_that_of_its_buffer():

@@ -16,6 +16,7 @@ from gristmill.ir.stmt import (
     Bind,
     Block,
     Break,
+    DeviceRegion,
     For,
     LoopKind,
     MatchBuffer,
@@ -82,19 +83,22 @@ def launch_plan(region: Node) -> LaunchPlan:
     """The loops over threads of a launch. Bindings inside of it that an extent uses are put in their place."""
     plan = LaunchPlan()
     bindings: dict[Var, Expr] = {}
-    inside: set[Var] = set()
+    inside: set[Node] = set()
     for node in walk(region):
         if isinstance(node, Bind):
             bindings[node.var] = substitute(node.value, bindings)
         elif isinstance(node, For):
             inside.add(node.var)
+        elif isinstance(node, (Allocate, View, MatchBuffer)):
+            inside.add(node.buffer)
         elif isinstance(node, Block):
+            inside.update(node.allocations)
             for axis in node.axes:
                 bindings[axis.var] = substitute(axis.value, bindings)
         if isinstance(node, For) and node.kind is LoopKind.THREAD:
             assert node.thread is not None
             extent = substitute(node.extent, bindings)
-            if any(isinstance(part, Var) and part in inside for part in walk(extent)):
+            if any(part in inside or getattr(part, "buffer", None) in inside for part in walk(extent)):
                 plan.unknown.append(node)
             else:
                 plan.extents.setdefault(node.thread, []).append((node, extent))
@@ -134,6 +138,10 @@ def plain_scalars(function: Function) -> frozenset[Buffer]:
             if node.kind is LoopKind.VECTORIZED:
                 in_lock_step.add(regions)
             stack.extend(_children_of_loop(node, region, regions))
+            continue
+        if isinstance(node, DeviceRegion):
+            regions += 1
+            stack.append((node.body, regions))
             continue
         allocated: Iterable[Buffer] = ()
         if isinstance(node, Allocate):

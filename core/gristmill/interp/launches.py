@@ -1,8 +1,8 @@
 """Python text for launches and for what the threads of a launch run.
 
-A loop over threads in serial or parallel code begins a launch: its body becomes a part that every thread runs, and the
-loop gives a thread its coordinate. What stands between loops over threads is thus run by each thread; where several
-threads store there, they do one and the same piece of work. Code with barriers is a generator.
+A device region, and a loop over threads in serial or parallel code, begins a launch: its body becomes a part that every
+thread runs, and the loop gives a thread its coordinate. What stands between loops over threads is thus run by each
+thread; where several threads store there, they do one and the same piece of work. Code with barriers is a generator.
 """
 
 from __future__ import annotations
@@ -50,7 +50,13 @@ class LaunchWriter(BlockWriter, over=()):
             yield from self.body(node.body)
         self.context.opened = was
 
-    def launch_region(self, node: s.For) -> Visit:
+    def visit_DeviceRegion(self, node: s.DeviceRegion) -> Visit:
+        if self.context.mode is Mode.DEVICE:
+            yield from self.body(node.body)
+        else:
+            yield from self.launch_region(node)
+
+    def launch_region(self, node: s.For | s.DeviceRegion) -> Visit:
         """A launch: evaluate its extents, make its body a part, run that by every thread."""
         plan = launch_plan(node)
         site = self.site(node)
@@ -88,7 +94,7 @@ class LaunchWriter(BlockWriter, over=()):
             f"{'BARRIERS' if generator else None})"
         )
 
-    def instances(self, outer: Context, region: s.For) -> Visit:
+    def instances(self, outer: Context, region: s.For | s.DeviceRegion) -> Visit:
         """Inside of a launch: the block's and the thread's own memory for what was allocated outside of it."""
         used = used_memory(region)
         for buffer, node in reversed(outer.outside):

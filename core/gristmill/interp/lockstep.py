@@ -157,6 +157,10 @@ class LockStepWriter(LaunchWriter, over=()):
             # The lanes belong to one thread, which waits once.
             with self.writer.block(f"if {self.now.active}:"):
                 self.visit_Barrier(node)
+        elif isinstance(node, s.DeviceRegion) and self.context.mode is not Mode.DEVICE:
+            self.writer.emit(f"launch_in_lanes({self.site(node, 'a device region')}, E)")
+        elif isinstance(node, s.DeviceRegion):
+            yield from self.locked(node.body)
         elif isinstance(node, s.Return):
             raise InternalError(
                 "a return in a vectorised loop passed the verifier", place=place_of(node.span or self.span)

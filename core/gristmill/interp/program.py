@@ -215,7 +215,8 @@ class FunctionWriter(LockStepWriter, over=(*EXPRESSIONS, *STATEMENTS)):
         axes = function.facts.launch.axes if kernel and function.facts.launch is not None else ()
         self.context = Context(mode, axes=axes, ends_thread=kernel)
         self.has_threads = any(
-            isinstance(node, s.For) and node.kind in (s.LoopKind.THREAD, s.LoopKind.PARALLEL)
+            isinstance(node, s.DeviceRegion)
+            or (isinstance(node, s.For) and node.kind in (s.LoopKind.THREAD, s.LoopKind.PARALLEL))
             for node in walk(function.body)
         )
         # Only a generator can wait at a barrier; where nothing waits a plain function is faster.

@@ -136,7 +136,12 @@ class StatementParser(DefinitionParser):
                 self.expect_sign("=")
                 extents.append(self.expression())
         shared = self.expression() if self.take_word("shared") else None
-        return s.Launch(kernel, args, tuple(axes), tuple(extents), shared, span)
+        context = self.expression() if self.take_word("context") else None
+        return s.Launch(kernel, args, tuple(axes), tuple(extents), shared, context, span)
+
+    def device_region(self, span: Span | None) -> None:
+        target = self.target()
+        self.open_body(lambda body: self.close_statement(s.DeviceRegion(body, target, span)))
 
     def sequence(self, span: Span | None) -> None:
         if span is not None:
@@ -271,4 +276,5 @@ _NESTED: dict[str, Callable[[StatementParser, Span | None], None]] = {
     "while": StatementParser.while_,
     "if": StatementParser.if_,
     "block": StatementParser.block,
+    "device_region": StatementParser.device_region,
 }

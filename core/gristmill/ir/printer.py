@@ -165,7 +165,12 @@ class _Printer(ExpressionPrinter, over=ALL_NODES):
             items += [" over " if number == 0 else ", ", f"{axis} = ", extent]
         if node.dynamic_shared is not None:
             items += [" shared ", node.dynamic_shared]
+        if node.context is not None:
+            items += [" context ", node.context]
         self.push(*items)
+
+    def visit_DeviceRegion(self, node: s.DeviceRegion) -> None:
+        self.push(f"device_region {_target(node.target)} ", lambda: self.braces(node.body))
 
     # Functions and modules
 

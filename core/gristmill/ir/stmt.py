@@ -14,6 +14,7 @@ from gristmill.ir.expr import Expr, Var
 from gristmill.ir.memory import Buffer, Range, Region
 from gristmill.ir.node import Node, node
 from gristmill.ir.span import Span
+from gristmill.ir.target import Target
 
 
 class Stmt(Node):
@@ -325,11 +326,28 @@ class Barrier(Stmt):
 
 
 @node
+class DeviceRegion(Stmt):
+    """The body runs on the device of ``target``, as one launch; host code only, and no region stands in another.
+
+    The loops over threads in it state the launch's extents, which must be known before it: each is evaluated once, with
+    the bindings of the body that it uses put in their place. A zero launches nothing; without any loop over threads one
+    thread runs the body. A ``return`` in it ends a thread. ``break`` and ``continue`` stay inside.
+    """
+
+    body: Stmt
+    target: Target
+    span: Span | None = None
+
+    CHILDREN: ClassVar[tuple[str, ...]] = ("body",)
+
+
+@node
 class Launch(Stmt):
     """Run a kernel of the module on the device of the arguments; host code only, made by launch lowering.
 
     ``extents`` gives the size along each axis in the order of the kernel's launch parameters; a zero launches nothing.
-    ``dynamic_shared`` is the size of dynamic shared memory in bytes, if the kernel has any.
+    ``dynamic_shared`` is the size of dynamic shared memory in bytes, if the kernel has any. ``context`` is a pointer to
+    what the host function knows of its device and kernels; None until the packed interface hands one on.
     """
 
     kernel: str
@@ -337,6 +355,7 @@ class Launch(Stmt):
     axes: tuple[ThreadAxis, ...]
     extents: tuple[Expr, ...]
     dynamic_shared: Expr | None = None
+    context: Expr | None = None
     span: Span | None = None
 
-    CHILDREN: ClassVar[tuple[str, ...]] = ("args", "extents", "dynamic_shared")
+    CHILDREN: ClassVar[tuple[str, ...]] = ("args", "extents", "dynamic_shared", "context")

@@ -109,6 +109,7 @@ BUILTINS: dict[str, tuple[type[e.Expr], int]] = {
 
 KEYWORDS = frozenset(
     {"allocate", "assert", "barrier", "block", "break", "continue", "evaluate", "for", "if", "launch", "let", "return"}
+    | {"device_region"}
     | {"seq", "view", "while", "else", "axis", "init", "match", "reads", "where", "writes", "function"}
     | {"align", "data", "from", "in", "offset", "on", "over", "shared", "strides", "as", "and", "not", "or"}
     | {"true", "false", "extern", "packed", "reinterpret", "shuffle"}

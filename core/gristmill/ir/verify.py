@@ -39,6 +39,7 @@ Functions
     GM0442  no recursion in code of a device
     GM0443  a launch names a kernel and fits it
     GM0444  what belongs to the host is not in code of a device, and the other way round
+    GM0449  what code of a device calls begins no launch
 """
 
 from __future__ import annotations
@@ -96,6 +97,7 @@ class _ModuleVerifier:
         names: set[str] = set()
         symbols: set[str] = set()
         device_calls: dict[str, Span | None] = {}
+        launching: set[str] = set()
         for function in self.module.functions:
             if not isinstance(function, Function):
                 self.report("GM0446", f"a function is expected, not {type(function).__name__}", None)
@@ -105,8 +107,11 @@ class _ModuleVerifier:
             verifier = StatementVerifier(self.module, function, self.diagnostics)
             verifier.run()
             device_calls.update(verifier.device_calls)
+            if verifier.begins_launch:
+                launching.add(function.name)
         if all(found.code != "GM0446" for found in self.diagnostics):
             self.recursion(device_calls)
+            self.launches(device_calls, launching)
         return self.diagnostics
 
     def names(self, function: Function, names: set[str], symbols: set[str]) -> None:
@@ -179,6 +184,25 @@ class _ModuleVerifier:
                     path.append(name)
                     work.append((name, True))
                     work.extend((callee, False) for callee in calls.get(name, ()))
+
+    def launches(self, device_calls: dict[str, Span | None], launching: set[str]) -> None:
+        """Functions that code of a device reaches must not launch anything."""
+        if not launching:
+            return
+        by_name = {function.name: function for function in self.module.functions}
+        for root, span in device_calls.items():
+            seen = {root}
+            work = [root]
+            while work:
+                name = work.pop()
+                if name in launching:
+                    message = f"code of a device calls `{root}`, and `{name}` begins a launch"
+                    hint = "a launch stands in code of the host"
+                    self.diagnostics.append(Diagnostic("GM0449", message, place_of(span), hint=hint))
+                    break
+                more = _callees(by_name[name]) if name in by_name else ()
+                work += [callee for callee in more if callee not in seen]
+                seen.update(more)
 
 
 def _callees(function: Function) -> tuple[str, ...]:

@@ -20,20 +20,22 @@ from gristmill.ir.memory import Buffer, Range, Region, Scope
 from gristmill.ir.module import CallingConvention, Function, Module
 from gristmill.ir.node import Node
 from gristmill.ir.op import MESSAGE_TEXTS
-from gristmill.ir.verify_expressions import ExpressionVerifier
+from gristmill.ir.target import Target
+from gristmill.ir.verify_launches import LaunchVerifier
 from gristmill.ir.verify_walk import Use, shown
 
 
 @dataclass(frozen=True, slots=True)
 class _Loop:
-    """A loop around the statement in view; ``kind`` is None for a while loop."""
+    """A loop around the statement in view; ``kind`` is None for a while loop. A device region counts as a thread loop."""
 
     kind: s.LoopKind | None
     thread: s.ThreadAxis | None = None
     extent: int | float | None = None
+    is_region: bool = False
 
 
-class StatementVerifier(ExpressionVerifier):
+class StatementVerifier(LaunchVerifier):
     """Checks one function from its parameters on."""
 
     def __init__(self, module: Module, function: Function, diagnostics: list[Diagnostic]) -> None:
@@ -246,15 +248,20 @@ class StatementVerifier(ExpressionVerifier):
 
     def break_(self, node: s.Break) -> None:
         kinds = (None, s.LoopKind.SERIAL, s.LoopKind.UNROLLED)
-        if not self.loops:
+        if not self.is_in_loop:
             self.report("GM0430", "`break` stands outside of every loop", node)
         elif (kind := self.loops[-1].kind) not in kinds:
             name = kind.value if kind else "while"
             self.report("GM0430", f"`break` cannot leave a {name} loop: its iterations have no order", node)
 
     def continue_(self, node: s.Continue) -> None:
-        if not self.loops:
+        if not self.is_in_loop:
             self.report("GM0430", "`continue` stands outside of every loop", node)
+
+    @property
+    def is_in_loop(self) -> bool:
+        """Whether a loop is there to leave; none around a device region can be left from inside."""
+        return bool(self.loops) and not self.loops[-1].is_region
 
     def return_(self, node: s.Return) -> None:
         dtype = VOID if node.value is None else self.expression(node.value)
@@ -333,33 +340,15 @@ class StatementVerifier(ExpressionVerifier):
 
     # Devices
 
-    def barrier(self, node: s.Barrier) -> None:
-        if self.function.facts.convention is CallingConvention.PACKED_HOST:
-            self.report("GM0444", "a barrier cannot stand in a function of the packed host interface", node)
-
-    def launch(self, node: s.Launch) -> None:
-        types = [self.expression(arg, Use.ARGUMENT) for arg in node.args]
-        for axis, extent in zip(node.axes, node.extents, strict=False):
-            self.index(extent, f"the extent of {axis.value}")
-        if node.dynamic_shared is not None:
-            self.index(node.dynamic_shared, "the size of dynamic shared memory")
+    def device_region(self, node: s.DeviceRegion) -> None:
+        if not isinstance(node.target, Target):
+            self.report("GM0446", f"the target of a device region is a {type(node.target).__name__}", node)
         if self.is_device_code:
-            self.report("GM0444", "a kernel cannot be launched by code of a device", node)
-        kernel = self.functions.get(node.kernel)
-        if kernel is None or kernel.facts.convention is not CallingConvention.DEVICE_KERNEL:
-            self.report("GM0443", f"`{node.kernel}` is launched and is no kernel of the module", node)
-            return
-        wanted = kernel.facts.launch
-        if wanted is not None and node.axes != wanted.axes:
-            names = [", ".join(axis.value for axis in axes) or "none" for axes in (wanted.axes, node.axes)]
-            self.report("GM0443", f"`{node.kernel}` takes the axes {names[0]}; the launch gives {names[1]}", node)
-        if len(node.axes) != len(node.extents):
-            message = f"the launch of `{node.kernel}` has {len(node.axes)} axes and {len(node.extents)} extents"
-            self.report("GM0443", message, node)
-        if wanted is not None and wanted.dynamic_shared != (node.dynamic_shared is not None):
-            which = "needs" if wanted.dynamic_shared else "takes no"
-            self.report("GM0443", f"`{node.kernel}` {which} a size of dynamic shared memory", node)
-        self.arguments(node, kernel, node.args, types)
+            self.report("GM0444", "a device region cannot stand in code of a device", node)
+        elif self.function.facts.convention is CallingConvention.PACKED_HOST:
+            self.report("GM0444", "a device region cannot stand in a function of the packed host interface", node)
+        self.begins_launch = True
+        self.body(node.body, _Loop(s.LoopKind.THREAD, is_region=True))
 
     def evaluate(self, node: s.Evaluate) -> None:
         self.expression(node.value)
@@ -383,6 +372,7 @@ class _Statements(Functor[None], over=STATEMENTS):
     visit_If = StatementVerifier.if_
     visit_Block = StatementVerifier.block
     visit_Barrier = StatementVerifier.barrier
+    visit_DeviceRegion = StatementVerifier.device_region
     visit_Launch = StatementVerifier.launch
 
 

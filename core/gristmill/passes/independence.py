@@ -6,10 +6,10 @@ from gristmill.arith.simplify import Simplifier
 from gristmill.ir.expr import AddressOf, BufferRef, Call, CallExtern, CallFunction, CallPacked, Expr, Load, Var
 from gristmill.ir.functor import walk
 from gristmill.ir.module import Function
-from gristmill.ir.stmt import Allocate, Assert, Barrier, Bind, For, Launch, Return, Store, View
+from gristmill.ir.stmt import Allocate, Assert, Barrier, Bind, DeviceRegion, For, Launch, Return, Store, View
 from gristmill.passes.renewal import defined_variables
 
-_OPAQUE = (AddressOf, BufferRef, CallExtern, CallFunction, CallPacked, View, Assert, Barrier, Launch, Return)
+_OPAQUE = (AddressOf, BufferRef, CallExtern, CallFunction, CallPacked, View, Assert, Barrier, DeviceRegion, Launch, Return)
 
 
 def iterations_are_independent(loop: For, function: Function) -> bool:

@@ -37,7 +37,7 @@ def new_buffer(
 
 def every_node() -> Module:
     """A module in which every node class occurs, with every field set somewhere."""
-    functions = (_operators(), _memory(), _control(), _blocks(), _kernel(), _host(), _helper())
+    functions = (_operators(), _memory(), _control(), _blocks(), _kernel(), _host(), _regions(), _helper())
     return Module(functions, (Extern("tuned_sum", "acme"), Extern("other", "acme numerics")))
 
 
@@ -182,6 +182,19 @@ def _kernel() -> Function:
     return Function("kernel", (n, x), (), d.VOID, s.Seq((s.Allocate(shared), blocks)), facts)
 
 
+def _regions() -> Function:
+    n = e.Var("n", d.INT64)
+    x = new_buffer("x", d.FLOAT32, (n,))
+    i, t, size = e.Var("i", d.INT64), e.Var("t", d.INT64), e.Var("size", d.INT64)
+    store = s.Store(x, (t,), const(2.0, d.FLOAT32))
+    threads = s.For(t, index(0), size, LoopKind.THREAD, store, ThreadAxis.THREAD_Y)
+    target = Target("vulkan", "1.2", ("float16",), (("subgroup", 32),))
+    region = s.DeviceRegion(s.Seq((s.Bind(size, n + 1), threads)), target)
+    one = s.DeviceRegion(s.Store(x, (index(0),), const(1.0, d.FLOAT32)), Target("reference"))
+    body = s.Seq((s.For(i, index(0), n, LoopKind.SERIAL, region), one, s.DeviceRegion(s.Seq(()), Target("reference"))))
+    return Function("regions", (x,), (n,), d.VOID, body)
+
+
 def _host() -> Function:
     handles = [e.Var(name, d.HANDLE) for name in ("self", "args", "result")]
     count = e.Var("count", d.INT32)
@@ -198,6 +211,9 @@ def _host() -> Function:
             s.View(view, call("tensor_data", tensor, dtype=d.HANDLE)),
             s.Launch(
                 "kernel", (n, e.BufferRef(view)), (ThreadAxis.BLOCK_X, ThreadAxis.THREAD_X), (n, index(64)), index(256)
+            ),
+            s.Launch(
+                "kernel", (n, e.BufferRef(view)), (ThreadAxis.BLOCK_X, ThreadAxis.THREAD_X), (n, n), n, handles[0]
             ),
             s.Evaluate(e.CallPacked("acme.report", (e.BufferRef(view), e.StringImm('a "text"\t\u00e9'), n), d.VOID)),
             s.Evaluate(call("packed_return", handles[2], n, dtype=d.VOID)),

@@ -14,7 +14,7 @@ from gristmill.ir.module import Function, Module
 from gristmill.ir.op import BITS, HINTS, MATHEMATICS
 from gristmill.testing.programs.generator import CPU_DTYPES
 
-NOT_MADE = frozenset({"StringImm", "CallExtern", "CallPacked", "Barrier", "Launch"})
+NOT_MADE = frozenset({"StringImm", "CallExtern", "CallPacked", "Barrier", "DeviceRegion", "Launch"})
 """Node classes that random programs do not have: calls out of the module, and devices."""
 
 
