@@ -93,8 +93,9 @@ def element_address(context: FunctionContext, buffer: Buffer, indices: tuple[Exp
 
 
 def _alignment(buffer: Buffer) -> int:
-    """What is sure of the address of every element."""
-    return buffer.dtype.element.bytes
+    """What is sure of the address of every element; of a view of bytes as floats, that of the bytes."""
+    own = buffer.dtype.element.bytes
+    return own if buffer.data.pointer is None else min(own, buffer.data.pointer.element.element.bytes)
 
 
 def load(context: FunctionContext, buffer: Buffer, indices: tuple[Expr, ...], dtype: DType) -> str:

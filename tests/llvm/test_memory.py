@@ -260,3 +260,18 @@ def test_broadcast_of_a_value(compile_module):
     out = np.zeros(8, np.float32)
     loaded.plain("f")(out.ctypes.data, 2.5)
     np.testing.assert_array_equal(out, np.full(8, 2.5))
+
+
+def test_a_view_of_bytes_may_lie_at_any_address(compile_module):
+    a, b = pointer("a", UINT8), pointer("b", FLOAT32)
+    source, target = Buffer("A", FLOAT32, (int64(8),), a), Buffer("B", FLOAT32, (int64(8),), b)
+    lanes = (Ramp(int64(0), int64(1), 8),)
+    body = Store(target, lanes, Load(source, lanes))
+    loaded = compile_module([function_of("f", [a, b], View(source), View(target), body)], texts=frozenset(("llvm-ir",)))
+    assert "load <8 x float>, ptr %p0, align 1" in loaded.text("llvm-ir")
+    assert "ptr %p1, align 4" in loaded.text("llvm-ir")
+    values = np.arange(8, dtype=np.float32)
+    memory = np.frombuffer(bytearray(b"\0" + values.tobytes()), np.uint8)
+    out = np.zeros(8, np.float32)
+    loaded.plain("f")(memory.ctypes.data + 1, out.ctypes.data)
+    np.testing.assert_array_equal(out, values)

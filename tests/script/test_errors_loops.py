@@ -14,6 +14,11 @@ def f(x: T.Buffer((8,), "float32"), m: T.Buffer(("h", "w"), "int32"), s: T.int32
 """
 
 CASES = {
+    "more values than the type counts": """
+    for i in range(-5, 9223372036854775807):
+                       ^^^^^^^^^^^^^^^^^^^ GM0310 loop over fewer values
+        pass
+""",
     "loop over a buffer": """
     for v in x:
              ^ GM0310 loop over `range(...)`

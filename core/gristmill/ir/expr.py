@@ -134,7 +134,10 @@ class Cast(Expr):
 
 @node
 class Reinterpret(Expr):
-    """The bits of the value read as another type of the same width in all. Not to or from bool or handle."""
+    """The bits of the value read as another type of the same width in all. Not to or from bool or handle.
+
+    The bits of a computed NaN may be those of any NaN.
+    """
 
     type: DType
     value: Expr

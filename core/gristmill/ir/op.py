@@ -100,7 +100,7 @@ MATHEMATICS = (
         "fmod", "a - b * trunc(a / b), exactly, with the sign of a; NaN for b zero or a infinite", Operands.FLOAT, 2
     ),
     _exact("fma", "a * b + c rounded once", Operands.FLOAT, 3),
-    _exact("copysign", "the magnitude of a with the sign bit of b", Operands.FLOAT, 2),
+    _exact("copysign", "the magnitude of a with the sign bit of b; either sign for a NaN b", Operands.FLOAT, 2),
     _exact("isnan", "whether a is a NaN", Operands.FLOAT, result=Result.BOOL),
     _exact("isinf", "whether a is an infinity", Operands.FLOAT, result=Result.BOOL),
     _exact("isfinite", "whether a is neither a NaN nor an infinity", Operands.FLOAT, result=Result.BOOL),

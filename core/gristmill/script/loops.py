@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Sequence
 
 from gristmill.ir.build import const
+from gristmill.ir.dtype import DType
 from gristmill.ir.expr import Add, Expr, FloorDiv, IntImm, Load, Mul, Sub, Var
 from gristmill.ir.stmt import Bind, For, LoopKind, Seq, Stmt
 from gristmill.script.context import Context, Enclosing
@@ -155,7 +156,7 @@ def distance(ctx: Context, place: Positioned, start: Expr, stop: Expr) -> Expr:
     """``stop - start``, folded where it is easy."""
     span = ctx.span(place)
     if isinstance(start, IntImm) and isinstance(stop, IntImm):
-        return const(max(stop.value - start.value, 0), stop.dtype, span)
+        return _count(ctx, place, stop.value - start.value, stop.dtype)
     if isinstance(start, IntImm) and start.value == 0:
         return stop
     if isinstance(start, IntImm) and start.value < 0:
@@ -164,8 +165,20 @@ def distance(ctx: Context, place: Positioned, start: Expr, stop: Expr) -> Expr:
 
     known = difference(stop, start) if not _loads(stop) and not _loads(start) else None
     if known is not None:
-        return const(max(known, 0), stop.dtype, span)
+        return _count(ctx, place, known, stop.dtype)
     return Sub(stop, start, span)
+
+
+def _count(ctx: Context, place: Positioned, count: int, dtype: DType) -> Expr:
+    if count > dtype.maximum:
+        raise ctx.mistake(
+            "GM0310",
+            place,
+            f"the loop runs over {count} values, and {dtype} counts to {dtype.maximum}",
+            label="too many",
+            hint="loop over fewer values, or leave the loop by `break` from a `while`",
+        )
+    return const(max(count, 0), dtype, ctx.span(place))
 
 
 def _loads(expr: Expr) -> bool:
