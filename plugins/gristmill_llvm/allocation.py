@@ -14,6 +14,7 @@ from gristmill.ir.build import constant_value
 from gristmill.ir.memory import Buffer
 from gristmill.ir.stmt import Allocate
 from gristmill_llvm.context import FunctionContext
+from gristmill_llvm.launches import allocate_on_device
 from gristmill_llvm.machine import assembles_for
 from gristmill_llvm.memory import as_index
 from gristmill_llvm.messages import Form
@@ -62,6 +63,9 @@ def stack_bytes(buffers: Iterable[Buffer], budget: int) -> int:
 def allocate(context: FunctionContext, node: Allocate) -> None:
     """Define ``buffer.data``."""
     buffer, writer = node.buffer, context.writer
+    if buffer.data in context.device_buffers:
+        allocate_on_device(context, buffer, _bytes(context, buffer))
+        return
     if fits_stack(buffer, context.stack_bytes, context.generation.stack_budgets[context.function.name]):
         size = constant_bytes(buffer) or 0
         context.stack_bytes += size

@@ -9,7 +9,7 @@ from gristmill.ir.expr import CallExtern, CallFunction, CallPacked
 from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer
 from gristmill.ir.module import CallingConvention, Function, Module
-from gristmill.ir.stmt import Allocate, Assert, For, While
+from gristmill.ir.stmt import Allocate, Assert, For, Launch, While
 from gristmill_llvm.allocation import (
     CHAIN_STACK_BYTES,
     RECURSIVE_STACK_BYTES,
@@ -132,7 +132,7 @@ def summarize(function: Function) -> Summary:
             buffers.append(node.buffer)
         elif isinstance(node, (For, While)):
             has_loop = True
-        elif isinstance(node, (Assert, CallPacked, CallExtern)):
+        elif isinstance(node, (Assert, CallPacked, CallExtern, Launch)):
             raises = True
     return Summary(tuple(calls), count, has_loop, raises, tuple(buffers))
 

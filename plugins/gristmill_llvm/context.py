@@ -46,6 +46,10 @@ class Generation:
     """How many bytes of buffers each function may keep on the stack."""
     support: set[str] = field(default_factory=set)
     """Names of the support functions that the text calls."""
+    kernels: tuple[str, ...] = ()
+    """The kernels that the module launches, in the order of the context table."""
+    launching: frozenset[str] = frozenset()
+    """The functions that take the context table."""
     messages: MessageTable = field(default_factory=MessageTable)
     """The messages of the errors that the module raises."""
 
@@ -79,6 +83,8 @@ class FunctionContext:
     evaluate: Callable[[Expr], str] = field(init=False)
     execute: Callable[[Stmt], None] = field(init=False)
     stack_bytes: int = 0
+    device_buffers: frozenset[Var] = frozenset()
+    """Pointers to the buffers that are allocated on the device."""
     raised: list[tuple[str, str]] = field(default_factory=list)
     """(where the message begins, block it comes from) of jumps to the shared block that raises."""
     failed: bool = False

@@ -16,7 +16,7 @@ from gristmill.ir.expr import CallExtern, CallFunction, CallPacked
 from gristmill.ir.functor import children, walk
 from gristmill.ir.module import Function, Module
 from gristmill.ir.node import Node
-from gristmill.ir.stmt import For, While
+from gristmill.ir.stmt import For, Launch, While
 
 UNKNOWN_TRIPS = 1024
 RELEASE_NODES = 1_000_000
@@ -26,10 +26,26 @@ _MOST = 10**12
 def releases_gil(function: Function, module: Module) -> bool:
     """Whether a call of the public function should release the interpreter lock."""
     by_name = {found.name: found for found in module.functions}
+    if _launches(function, by_name):
+        # Handing work to a device is quick, and devices written in Python take the lock at once.
+        return False
     wishes = _wishes(function, by_name)
     if wishes:
         return wishes[0]
     return _function_cost(function, by_name) >= RELEASE_NODES
+
+
+def _launches(function: Function, by_name: dict[str, Function]) -> bool:
+    """Whether the function, or one that it calls, launches a kernel."""
+    begun, waiting = {function.name}, [function]
+    while waiting:
+        for node in walk(waiting.pop().body):
+            if isinstance(node, Launch):
+                return True
+            if isinstance(node, CallFunction) and node.function not in begun:
+                begun.add(node.function)
+                waiting.append(by_name[node.function])
+    return False
 
 
 def _wishes(function: Function, by_name: dict[str, Function]) -> list[bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gristmill.codegen.device_memory import device_allocations
 from gristmill.ir.dtype import INT32
 from gristmill.ir.expr import Var
 from gristmill.ir.functor import walk
@@ -55,6 +56,8 @@ def define_function(generation: Generation, function: Function, inline: bool) ->
     signature = generation.signatures[function.name]
     writer = FunctionWriter(generation.writer)
     context = FunctionContext(generation, function, signature, writer)
+    if function.name in generation.launching:
+        context.device_buffers = device_allocations(function, generation.launching)
     expressions, statements = Expressions(context), Statements(context)
     context.evaluate, context.execute = expressions.visit, statements.visit
     parameters = []

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import ClassVar
 
+from gristmill.codegen.context_table import KERNELS
 from gristmill.codegen.packed_interface import EXPORT_PREFIX
 from gristmill.ir.module import CallingConvention, Function, Module
 from gristmill.ir.target import Target
@@ -31,6 +32,7 @@ class LLVMGenerator:
         """One blob with all functions of the module."""
         from gristmill.objfile import link_shared
         from gristmill_llvm.calls import EXTERN_TABLE
+        from gristmill_llvm.launches import is_declaration, launched_kernels
         from gristmill_llvm.machine import compile_text, message_object
         from gristmill_llvm.modules import module_text
         from gristmill_llvm.support import TVM_FFI_IMPORTS
@@ -41,7 +43,12 @@ class LLVMGenerator:
         objects = {f"{options.name}.o": compiled.object_file}
         if written.raises:
             objects["messages.o"] = message_object(profile.triple)
-        exports = [function.facts.symbol for function in module.public if function.facts.symbol]
+        kernels = launched_kernels(module)
+        exports = [
+            function.facts.symbol
+            for function in module.public
+            if function.facts.symbol and not is_declaration(function)
+        ]
         if module.externs:
             exports.append(EXTERN_TABLE)
         data = link_shared(
@@ -51,6 +58,8 @@ class LLVMGenerator:
         if module.externs:
             pairs = sorted((extern.symbol, extern.library) for extern in module.externs)
             requirements["externs"] = json.dumps(pairs)
+        if kernels:
+            requirements[KERNELS] = ",".join(kernels)
         packed = [function for function in module.public if _is_packed(function)]
         return [
             Blob(

@@ -11,11 +11,14 @@ from gristmill_llvm.analysis import CallGraph
 from gristmill_llvm.calls import define_extern_table
 from gristmill_llvm.context import Generation, Signature
 from gristmill_llvm.functions import define_function, signature_of
+from gristmill_llvm.launches import is_declaration, launched_kernels, takes_table
 from gristmill_llvm.message_support import RAISE
 from gristmill_llvm.profile import Profile
 from gristmill_llvm.refusals import duplicate_symbol
 from gristmill_llvm.support import define_support
 from gristmill_llvm.writer import ModuleWriter
+
+_NONE: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,9 @@ class ModuleText:
 
 def module_text(module: Module, profile: Profile, name: str) -> ModuleText:
     """The LLVM IR of a module, before any optimisation. Raises nothing but Unsupported for a verified module."""
+    kernels = launched_kernels(module)
+    launching = frozenset(function.name for function in module.functions if takes_table(function)) if kernels else _NONE
+    module = module.with_functions(function for function in module.functions if not is_declaration(function))
     _check_symbols(module, profile)
     graph = CallGraph.of(module)
     failing = graph.failing()
@@ -37,6 +43,7 @@ def module_text(module: Module, profile: Profile, name: str) -> ModuleText:
     writer = ModuleWriter(profile.triple, name, profile.attributes)
     externs = {extern.symbol: extern for extern in module.externs}
     generation = Generation(module, profile, writer, signatures, externs, graph.stack_budgets)
+    generation.kernels, generation.launching = kernels, launching
     define_extern_table(generation)
     inlined = graph.always_inlined()
     for function in module.functions:
