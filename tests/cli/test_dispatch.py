@@ -238,3 +238,9 @@ def test_commands_of_plugins_whose_arguments_fail(monkeypatch: pytest.MonkeyPatc
     plugin_with_command(monkeypatch, greet, twice)
     assert main(["greet"]) == 4
     assert "the command `greet` of plugin 'Plugin' (Plugin) failed: ArgumentError" in capsys.readouterr().err
+
+
+def test_code_that_would_end_the_process(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    pretend(monkeypatch, raising(SystemExit(0)))
+    assert main(["check"]) == 4
+    assert capsys.readouterr().err.startswith("internal error: SystemExit: 0\n")

@@ -12,7 +12,7 @@ from gristmill.cli import main
 from gristmill.ir.target import Target
 from gristmill.plugin.artifacts import Capabilities
 from gristmill.plugin.hookspecs import hookimpl
-from gristmill.plugin.protocols import DeviceDescription, KeyDescription, Probe, TargetKind
+from gristmill.plugin.protocols import CommandEntry, DeviceDescription, KeyDescription, Probe, TargetKind
 from gristmill.plugin.registry import Registry
 
 Capture = pytest.CaptureFixture[str]
@@ -148,3 +148,52 @@ def test_doctor_says_what_is_missing_and_why(monkeypatch: pytest.MonkeyPatch, ca
     monkeypatch.setattr("gristmill.cli.doctor._llvmlite", lambda: (_ for _ in ()).throw(ImportError("no llvmlite")))
     assert main(["doctor"]) == 3
     assert "  missing  llvmlite: ImportError: no llvmlite\n" in capsys.readouterr().out
+
+
+class Greedy:
+    """Gives what others give, a runtime that cannot be made, and a command of Gristmill's own name."""
+
+    GRISTMILL_API_VERSION = 1
+
+    @hookimpl
+    def gristmill_targets(self) -> list[TargetKind]:
+        return [WATER]
+
+    @hookimpl
+    def gristmill_runtimes(self) -> list[type[River]]:
+        def fail(self: River) -> None:
+            raise OSError("the river is dry")
+
+        return [type("Dry", (River,), {"name": "dry", "__init__": fail})]
+
+    @hookimpl
+    def gristmill_commands(self) -> list[CommandEntry]:
+        return [CommandEntry("build", "Builds.", lambda parser: None, lambda options: 0)]
+
+
+def test_what_is_wrong_between_plugins(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    install(monkeypatch, Good(), Greedy())
+    assert main(["plugins"]) == 0
+    capsys.readouterr()
+    assert main(["plugins", "--check"]) == 4
+    shown = capsys.readouterr().out
+    assert "broken: gristmill_targets gives the name 'water' more than once: plugin 'Good'" in shown
+    assert "Dry() of plugin 'Greedy' (Greedy) failed: OSError: the river is dry" in shown
+    assert "broken: plugin 'Greedy' (Greedy) gives the command 'build', which is Gristmill's own and stays so" in shown
+    assert main(["plugins", "--check", "--json"]) == 4
+    assert len(json.loads(capsys.readouterr().out)["problems"]) == 3
+
+
+@pytest.mark.parametrize("found", [None, [1], OSError("dry")], ids=repr)
+def test_doctor_survives_a_runtime_that_lies(found: Any, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    def probe(self: River) -> Any:
+        if isinstance(found, OSError):
+            raise found
+        return found
+
+    monkeypatch.setattr(River, "probe", probe)
+    install(monkeypatch, Good())
+    main(["doctor", "--json"])
+    (device,) = [row for row in json.loads(capsys.readouterr().out)["findings"] if row["name"] == "river"]
+    assert device["status"] == "absent"
+    assert "plugin 'Good' (Good)" in device["detail"]

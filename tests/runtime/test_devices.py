@@ -16,7 +16,10 @@ def test_the_list_says_what_is_here_and_what_is_not_and_why(runtimes: Runtimes) 
     assert rows["null:0"].title == "a device that computes nothing"
     assert rows["null:0"].properties == {"memory": "host"}
     assert rows["absent"].reason == "no driver is installed"
-    assert rows["broken"].reason == "looking for devices failed: OSError: the driver is on fire"
+    assert rows["broken"].reason == (
+        "[GM1012] plugin 'runtimes_of_tests' (runtimes_of_tests) failed: "
+        "looking for devices raised OSError: the driver is on fire"
+    )
     assert not rows["absent"].is_here
     printed = repr(devices(runtimes=runtimes)).splitlines()
     assert "absent    none: no driver is installed" in printed

@@ -8,14 +8,18 @@ import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 import gristmill
-from gristmill.errors import EXIT_MISSING, MissingError, UserError
-from gristmill.runtime import Runtimes
+from gristmill.errors import EXIT_MISSING, MissingError, PluginError, UserError
+from gristmill.plugin.hookspecs import hookimpl
+from gristmill.plugin.registry import Registry
+from gristmill.runtime import Runtimes, null
 from gristmill.runtime.loading import load
+from gristmill.runtime.null import NullDevice, NullRuntime
 
 MakePack = Callable[..., bytes]
 
@@ -101,7 +105,9 @@ def test_a_pack_of_which_nothing_runs_here_names_every_variant_and_its_reason(
         "  vulkan:1.3 (spirv): the device has no float16",
         "  amdgpu:gfx942 (hsaco): the absent runtime has no device: no driver is installed",
         "  browser (wasm): no installed runtime takes code of kind wasm",
-        "  apple (metal): the broken runtime has no device: looking for devices failed: OSError: the driver is on fire",
+        "  apple (metal): the broken runtime has no device: "
+        "[GM1012] plugin 'runtimes_of_tests' (runtimes_of_tests) failed: "
+        "looking for devices raised OSError: the driver is on fire",
         "  null (null): it requires speed, which the null device does not have",
     ]
 
@@ -234,3 +240,41 @@ def test_an_extern_that_is_no_function(make_pack: MakePack, runtimes: Runtimes, 
 def test_externs_as_numbers_and_ctypes_functions(make_pack: MakePack, runtimes: Runtimes) -> None:
     callback = ctypes.CFUNCTYPE(None)(lambda: None)
     load(make_pack(), runtimes=runtimes, externs={"f": 4096, "g": callback, "h": ctypes.pythonapi.Py_IncRef})
+
+
+class _Faulty(NullRuntime):
+    """As null, for code that the null runtime takes too."""
+
+    name = "faulty"
+
+
+def _raise(*arguments: object) -> None:
+    raise OSError("the driver is on fire")
+
+
+@pytest.mark.parametrize("broken", ["open", "load"])
+def test_a_broken_runtime_stops_no_other(broken: str, make_pack: MakePack, monkeypatch: pytest.MonkeyPatch) -> None:
+    if broken == "open":
+        monkeypatch.setattr(_Faulty, "open", _raise)
+    else:
+        faulty_device = type("Device", (NullDevice,), {"name": "faulty:0", "load": _raise})
+        monkeypatch.setattr(_Faulty, "open", lambda runtime, index: faulty_device())
+    faulty = ModuleType("faulty_plugin")
+    faulty.GRISTMILL_API_VERSION = 1  # type: ignore[attr-defined]
+    faulty.gristmill_runtimes = hookimpl(_gives_faulty)  # type: ignore[attr-defined]
+    pack = load(make_pack(), runtimes=Runtimes(Registry.of([null, faulty])))
+    assert pack.devices == ("null:0",)
+    assert pack.nothing() is None
+    (refusal,) = pack.refused
+    assert "plugin 'faulty_plugin' (faulty_plugin) failed: " in refusal.reason
+    with pytest.raises(PluginError, match="faulty_plugin"):
+        load(make_pack(), runtimes=Runtimes(Registry.of([faulty])))
+    with pytest.raises(PluginError, match="faulty_plugin"):
+        load(make_pack(), device="faulty:0", runtimes=Runtimes(Registry.of([null, faulty])))
+
+
+def _gives_faulty() -> list[type]:
+    return [_Faulty]
+
+
+_gives_faulty.__name__ = "gristmill_runtimes"

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 
 from gristmill.build.arguments import arguments_of
 from gristmill.build.manifest import Manifest, ModuleEntry, Parameter, TargetEntry
-from gristmill.errors import UserError
+from gristmill.errors import InternalError, UserError
 from gristmill.ir.module import Module
 from gristmill.ir.target import Target
 from gristmill.knobs import DUMP_FOLDER
 from gristmill.passes.manager import RunOptions
 from gristmill.passes.pipeline import build_pipeline
 from gristmill.plugin.artifacts import Blob, KernelArgument, KernelRecord
-from gristmill.plugin.protocols import GenerateOptions, PassContext
+from gristmill.plugin.guarded import passes_named
+from gristmill.plugin.protocols import CodeGenerator, GenerateOptions, PassContext, TargetKind
 from gristmill.script import ParsedSource, parse_file
 
 if TYPE_CHECKING:
@@ -136,13 +137,38 @@ def generate(
 ) -> tuple[Blob, ...]:
     """Lower a module and generate its code for a resolved target."""
     kind = registry.target_kind(target.kind)
-    generator = registry.code_generator(kind.generator)
+    generator = _generator(kind, registry)
     context = PassContext(target, kind.capabilities(target), {"optimization": optimization, "fast_math": fast_math})
-    pipeline = build_pipeline(context, registry.pass_entries(), passes)
-    lowered = pipeline.run(_with_fast_math(module, fast_math), run_options)
+    with passes_named(registry):
+        pipeline = build_pipeline(context, registry.pass_entries(), passes)
+        # What others have written is not taken on trust.
+        run_options = replace(run_options, verify=run_options.verify or bool(passes))
+        lowered = pipeline.run(_with_fast_math(module, fast_math), run_options)
+        if module.public and not lowered.public:
+            raise InternalError("the passes have lost all public functions")
     blobs = generator.generate(lowered, target, GenerateOptions(name, optimization, texts))
+    _check_kinds(kind, blobs, registry)
     arguments = {function.facts.symbol or function.name: arguments_of(function, module) for function in module.public}
     return tuple(replace(blob, kernels=_with_arguments(blob.kernels, arguments)) for blob in blobs)
+
+
+def _generator(kind: TargetKind, registry: Registry) -> CodeGenerator:
+    try:
+        return registry.code_generator(kind.generator)
+    except UserError as error:
+        # The user has not named it.
+        what = f"names the code generator {kind.generator!r} for the target kind {kind.name!r}, which there is not"
+        raise registry.fault("targets", kind.name, what) from error
+
+
+def _check_kinds(kind: TargetKind, blobs: Sequence[Blob], registry: Registry) -> None:
+    """Refuse what no runtime could take: no code at all, or code of kinds that the target kind does not name."""
+    if not blobs:
+        raise registry.fault("code_generators", kind.generator, f"made no code for the target kind {kind.name!r}")
+    for blob in blobs:
+        if blob.kind not in kind.blob_kinds:
+            what = f"made code of kind {blob.kind!r}; the target kind {kind.name!r} is for {', '.join(kind.blob_kinds)}"
+            raise registry.fault("code_generators", kind.generator, what)
 
 
 def _with_arguments(

@@ -13,7 +13,7 @@ from gristmill.build.compile import Compiled, Compiler, Job, plan_job
 from gristmill.build.manifest import Manifest, load_manifest, missing_sources
 from gristmill.build.manifest_kinds import refuse_unknown_texts, resolve_targets, unknown_texts
 from gristmill.build.report import BuildReport, PackReport, PartReport
-from gristmill.errors import Diagnostic, UserError, close_match
+from gristmill.errors import Diagnostic, GristmillError, UserError, close_match
 from gristmill.pack.writer import save
 
 if TYPE_CHECKING:
@@ -112,7 +112,10 @@ class Plan:
 
             registry = Registry.installed()
         kinds = {kind.name: kind for kind in registry.target_kinds()}
-        read = load_manifest(manifest, kinds)
+        try:
+            read = load_manifest(manifest, kinds)
+        except UserError as error:
+            raise _broken_kind(error, registry) from None
         wrong = [*missing_sources(read), *unknown_texts(read, kinds)]
         if wrong:
             raise read.error(*wrong)
@@ -143,6 +146,17 @@ class Plan:
         if wrong:
             raise UserError(wrong, compiler.sources)
         return done
+
+
+def _broken_kind(error: UserError, registry: Registry) -> GristmillError:
+    """The error to raise for a manifest's: where a target kind is unknown because its plugin is broken, that."""
+    unknown = [found.message for found in error.diagnostics if found.code == "GM0109"]
+    for problem in registry.problems("targets"):
+        if any(f"`{problem.origin.name}`" in message for message in unknown):
+            fault = problem.error()
+            fault.__cause__ = problem.cause
+            return fault
+    return error
 
 
 def _check_chosen(what: str, chosen: Collection[str] | None, known: Sequence[str]) -> None:

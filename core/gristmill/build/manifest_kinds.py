@@ -30,6 +30,9 @@ def resolve_targets(manifest: Manifest, kinds: Mapping[str, TargetKind]) -> dict
                     hint=_architecture_hint(entry.target.arch, kind),
                 )
             )
+        except InternalError as error:
+            error.where.place = entry.place
+            raise
         except Exception as error:
             raise InternalError(
                 f"target kind `{kind.name}` failed on `{entry.target}`: {type(error).__name__}: {error}",

@@ -63,7 +63,8 @@ def dispatch(words: Sequence[str]) -> int:
         )
         _show_traceback(error)
         return status
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        # SystemExit: somebody's code that a command calls would end the process with a status of its own.
         return _fault(error, as_json)
 
 
@@ -160,7 +161,7 @@ def _refused_by_the_system(error: OSError) -> MissingError:
     return MissingError("GM0012", f"the system refuses {what}{error.strerror or error}", hint)
 
 
-def _fault(error: Exception, as_json: bool) -> int:
+def _fault(error: BaseException, as_json: bool) -> int:
     if isinstance(error, InternalError):
         text, status = str(error), error.exit_status
     else:
@@ -175,7 +176,7 @@ def _fault(error: Exception, as_json: bool) -> int:
     return status
 
 
-def _show_traceback(error: Exception) -> None:
+def _show_traceback(error: BaseException) -> None:
     if _shows_tracebacks():
         import traceback
 

@@ -17,6 +17,7 @@ from gristmill.cli.output import add_json_option, write_json
 from gristmill.cli.selection import add_plugin_option, registry_of
 from gristmill.errors import EXIT_DONE, EXIT_MISSING, GristmillError
 from gristmill.plugin.registry import Registry
+from gristmill.runtime.devices import probe
 from gristmill.version import __version__
 
 
@@ -161,11 +162,11 @@ def _plugins(registry: Registry) -> list[Finding]:
 def _devices(registry: Registry) -> list[Finding]:
     findings = []
     for runtime in registry.runtimes():
-        probe = runtime.probe()
-        for device in probe.devices:
+        found = probe(runtime)
+        for device in found.devices:
             findings.append(Finding("Devices", f"{runtime.name}:{device.index}", "ok", device.name))
-        if not probe.devices:
-            findings.append(Finding("Devices", runtime.name, "absent", probe.reason or "no device"))
+        if not found.devices:
+            findings.append(Finding("Devices", runtime.name, "absent", found.reason or "no device"))
     if not any(finding.status == "ok" for finding in findings):
         findings.append(Finding("Devices", "any", "missing", "no runtime has a device: packs can't be run here"))
     return findings

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from gristmill.cli.output import add_json_option, write_json
 from gristmill.cli.selection import add_plugin_option, registry_of
 from gristmill.errors import Diagnostic, UserError
+from gristmill.plugin.guarded import passes_named
 
 DIALECTS = ("gristmill", "tvmscript")
 
@@ -51,14 +52,17 @@ def run(options: argparse.Namespace) -> int:
     if options.repro:
         return _replay(options, registry)
     context = _context(options.target, registry, required=not options.passes)
-    pipeline = _pipeline(options, registry, context)
+    with passes_named(registry):
+        pipeline = _pipeline(options, registry, context)
     if options.list:
         return _list(pipeline, options.json)
     if options.file is None:
         raise UserError(
             Diagnostic("GM0010", "no file to run passes over", hint="name a kernel source or a module's text")
         )
-    outcome = pipeline.run_timed(_read(options.file, options.dialect), _run_options(options))
+    module = _read(options.file, options.dialect)
+    with passes_named(registry):
+        outcome = pipeline.run_timed(module, _run_options(options))
     _write(outcome, options)
     return 0
 

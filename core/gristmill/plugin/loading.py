@@ -60,7 +60,7 @@ class Plugin:
         except (Exception, SystemExit) as error:
             error.add_note(f"while {hook} of {self.origin} ran")
             raise PluginFault(
-                Problem("GM1007", self.origin, f"{hook} of {self.origin} failed: {_described(error)}", error)
+                Problem("GM1007", self.origin, f"{hook} of {self.origin} failed: {described(error)}", error)
             ) from error
         items: list[Any] = []
         for answer in answers:
@@ -80,7 +80,7 @@ class Plugin:
             error.add_note(f"while {found.__qualname__}() of {self.origin} ran")
             raise PluginFault(
                 Problem(
-                    "GM1007", self.origin, f"{found.__qualname__}() of {self.origin} failed: {_described(error)}", error
+                    "GM1007", self.origin, f"{found.__qualname__}() of {self.origin} failed: {described(error)}", error
                 )
             ) from error
 
@@ -106,14 +106,14 @@ def _imported(origin: Origin) -> Any:
     except (Exception, SystemExit) as error:
         # SystemExit too: a module that calls sys.exit() would end the user's build.
         raise PluginFault(
-            Problem("GM1001", origin, f"{origin} cannot be imported: {_described(error)}", error)
+            Problem("GM1001", origin, f"{origin} cannot be imported: {described(error)}", error)
         ) from error
     for attribute in attributes.strip().split(".") if attributes.strip() else ():
         try:
             found = getattr(found, attribute)
         except AttributeError as error:
             raise PluginFault(
-                Problem("GM1002", origin, f"{origin} cannot be loaded: {_described(error)}", error)
+                Problem("GM1002", origin, f"{origin} cannot be loaded: {described(error)}", error)
             ) from error
     return found
 
@@ -149,7 +149,8 @@ def _unknown_hooks(manager: Any) -> str:
     return ", ".join(sorted(caller.name for caller in callers if not caller.has_spec()))
 
 
-def _described(error: BaseException) -> str:
+def described(error: BaseException) -> str:
+    """An exception in one line."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 

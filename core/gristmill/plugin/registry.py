@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from gristmill.errors import Diagnostic, GristmillError, MissingError, Note, UserError, close_match
-from gristmill.plugin import discovery
+from gristmill.errors import Diagnostic, GristmillError, MissingError, Note, PluginError, UserError, close_match
+from gristmill.plugin import checks, discovery, guarded
 from gristmill.plugin.discovery import Candidate, Origin, normalized
 from gristmill.plugin.loading import Plugin, PluginFault, Problem, load
 from gristmill.plugin.protocols import CodeGenerator, CommandEntry, Executor, PassEntry, Runtime, TargetKind
@@ -48,6 +48,7 @@ class _Offer:
     name: str
     item: Any
     plugin: Plugin
+    hook: str
 
 
 class Registry:
@@ -154,6 +155,10 @@ class Registry:
         group = next(group for group, hooks in _hooks_of_groups().items() if hook in hooks)
         return self._one(kind.rstrip("s").replace("_", " "), group, hook, name).plugin.origin
 
+    def fault(self, kind: str, name: str, what: str) -> PluginError:
+        """The error (GM1012) for a thing that does not do what it should; ``kind`` as for :meth:`origin`."""
+        return guarded.fault(self.origin(kind, name), what)
+
     def listing(self, check: bool = False) -> tuple[PluginRow, ...]:
         """A row for each installed plugin, by group. Nothing is imported unless ``check`` asks to try every plugin."""
         rows = []
@@ -238,8 +243,10 @@ class Registry:
         """What a plugin registers through a hook, asked once."""
         key = (candidate, hook)
         if key not in self._answers:
-            items = plugin.call(hook, _CHECKS[hook])
-            self._answers[key] = tuple(_Offer(item.name, item, plugin) for item in items)
+            items = plugin.call(hook, lambda item: checks.registered(hook, item))
+            self._answers[key] = tuple(
+                _Offer(item.name, guarded.item(item, plugin.origin), plugin, hook) for item in items
+            )
         return self._answers[key]
 
     def _all(self, group: str, hook: str) -> tuple[_Offer, ...]:
@@ -319,7 +326,8 @@ class Registry:
 
     def _made(self, offer: _Offer) -> Any:
         if offer.item not in self._instances:
-            self._instances[offer.item] = offer.plugin.make(offer.item)
+            made = offer.plugin.make(offer.item)
+            self._instances[offer.item] = guarded.instance(made, offer.hook, offer.plugin.origin)
         return self._instances[offer.item]
 
     def _instance(self, offer: _Offer) -> Any:
@@ -338,36 +346,3 @@ def _hooks_of_groups() -> Any:
     from gristmill.plugin.hookspecs import GROUP_HOOKS
 
     return GROUP_HOOKS
-
-
-def _is_a(kind: type[Any]) -> Callable[[Any], str]:
-    def check(item: Any) -> str:
-        if isinstance(item, kind):
-            return ""
-        return f"gives an object of type {type(item).__qualname__} where a {kind.__name__} is wanted"
-
-    return check
-
-
-def _is_class_with(protocol: str, *members: str) -> Callable[[Any], str]:
-    def check(item: Any) -> str:
-        if not isinstance(item, type):
-            return f"gives an object of type {type(item).__qualname__} where a class ({protocol}) is wanted"
-        missing = [member for member in members if not hasattr(item, member)]
-        if missing:
-            return f"gives the class {item.__qualname__}, which lacks {', '.join(missing)} of {protocol}"
-        if not isinstance(getattr(item, "name", None), str):
-            return f"gives the class {item.__qualname__}, whose name is not a text"
-        return ""
-
-    return check
-
-
-_CHECKS: dict[str, Callable[[Any], str]] = {
-    "gristmill_targets": _is_a(TargetKind),
-    "gristmill_code_generators": _is_class_with("CodeGenerator", "name", "generate"),
-    "gristmill_passes": _is_a(PassEntry),
-    "gristmill_runtimes": _is_class_with("Runtime", "name", "blob_kinds", "probe", "open", "refusal", "preference"),
-    "gristmill_executors": _is_class_with("Executor", "name", "map"),
-    "gristmill_commands": _is_a(CommandEntry),
-}

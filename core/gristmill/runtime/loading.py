@@ -11,12 +11,14 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from gristmill.errors import PluginError
 from gristmill.pack import Member, PackReader, find_pack
-from gristmill.plugin.protocols import Device, LoadedCode
-from gristmill.runtime.devices import Runtimes, this_process
+from gristmill.plugin.guarded import watched
+from gristmill.plugin.protocols import Device, LoadedCode, Runtime
+from gristmill.runtime.devices import Runtimes, probe, this_process
 from gristmill.runtime.externs import given_address
 from gristmill.runtime.loaded_pack import LoadedPack, Placed
-from gristmill.runtime.variants import choose, kernel_records, nothing_fits
+from gristmill.runtime.variants import Refusal, choose, kernel_records, nothing_fits
 
 
 def load(
@@ -48,15 +50,25 @@ def load(
         problems = [problem.message for problem in runtimes.registry.problems("runtimes")]
         raise nothing_fits(reader.name, reader.manifest, variants, problems)
     placed = []
+    refused = list(variants.refused)
+    faults: list[PluginError] = []
     for runtime, members in variants.usable:
-        onto = chosen if chosen is not None else runtimes.open(runtime, _first_index(runtime))
-        placed.append(_place(reader, onto, members, addresses))
-    return LoadedPack(reader, placed, variants.refused)
+        try:
+            onto = chosen if chosen is not None else runtimes.open(runtime, _first_index(runtime))
+            with watched(runtimes.registry.origin("runtimes", runtime.name), f"loading code on {onto.name}"):
+                placed.append(_place(reader, onto, members, addresses))
+        except PluginError as fault:
+            # A broken plugin stops no other.
+            faults.append(fault)
+            refused += [Refusal(member, fault.message) for member in members]
+    if not placed:
+        raise faults[0]
+    return LoadedPack(reader, placed, refused)
 
 
-def _first_index(runtime: Any) -> int:
-    found = runtime.probe().devices
-    return int(found[0].index) if found else 0
+def _first_index(runtime: Runtime) -> int:
+    found = probe(runtime).devices
+    return found[0].index if found else 0
 
 
 def _place(reader: PackReader, device: Device, members: tuple[Member, ...], externs: Mapping[str, int]) -> Placed:
