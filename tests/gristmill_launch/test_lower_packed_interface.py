@@ -446,12 +446,15 @@ def test_tensors_that_numpy_cannot_make(changes: dict[str, Any], kind: str, expe
     assert (found_kind, message.partition("\n")[0]) == (kind, f"scale: {expected}")
 
 
+OTHER_OBJECT = "a Python object that is neither a number nor an array (for a numpy.bool_ write bool(...)) was given"
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (np.bool_(True), "a Python object that is neither a number nor an array was given"),
+        (np.bool_(True), OTHER_OBJECT),
         ([1, 2], "a list or tuple was given"),
-        (object(), "a Python object that is neither a number nor an array was given"),
+        (object(), OTHER_OBJECT),
         (len, "an object of another type (TVM FFI type index 68) was given"),
     ],
 )

@@ -24,7 +24,7 @@ KIND_TEXTS: Mapping[int, str] = MappingProxyType(
         65: "a str",
         70: "an array",
         71: "a list or tuple",
-        74: "a Python object that is neither a number nor an array",
+        74: "a Python object that is neither a number nor an array (for a numpy.bool_ write bool(...))",
         75: "a list or tuple",
         78: "an int beyond 64 bits",
     }
@@ -40,6 +40,7 @@ DTYPE_TEXTS: Mapping[int, str] = MappingProxyType(
         DLPACK_CODES[TypeCode.UINT]: "dtype uint{bits}",
         DLPACK_CODES[TypeCode.FLOAT]: "dtype float{bits}",
         DLPACK_CODES[TypeCode.BFLOAT]: "dtype bfloat{bits}",
+        5: "dtype complex{bits}",
         DLPACK_CODES[TypeCode.BOOL]: "dtype bool",
     }
 )
