@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
+from gristmill.codegen.context_table import DEVICE_KIND, KERNELS
 from gristmill.errors import MissingError
 from gristmill.plugin.artifacts import Scalar
 from gristmill.plugin.protocols import DeviceDescription, Probe
@@ -16,6 +17,8 @@ from gristmill_cpu.processor import ELF_MACHINES, Processor, this_processor
 if TYPE_CHECKING:
     from gristmill_cpu.device import CpuDevice
 
+# What a code may require; "externs" is for people, who read there which C functions it calls.
+_REQUIREMENTS = frozenset(("cpu_features", "externs", DEVICE_KIND, KERNELS))
 _LEVEL = re.compile(r"x86-64-v(\d)")
 
 
@@ -64,6 +67,8 @@ class CpuRuntime:
             return f"the cpu runtime does not take code of kind {kind}"
         if host != self.processor.host:
             return f"it is for {host or 'an unnamed host'}, and this machine is {self.processor.host}"
+        if unknown := sorted(requirements.keys() - _REQUIREMENTS):
+            return f"it requires {', '.join(unknown)}, which this version of the cpu runtime does not know"
         features = [name for name in str(requirements.get("cpu_features", "")).split(",") if name]
         if lacking := self.processor.lacking(features):
             return f"this processor lacks {', '.join(lacking)}"

@@ -36,6 +36,12 @@ def test_what_fits_is_not_refused() -> None:
         ("elf-shared", "aarch64-linux", {}, "it is for aarch64-linux, and this machine is x86_64-linux"),
         ("elf-shared", "", {}, "it is for an unnamed host, and this machine is x86_64-linux"),
         ("spirv", "x86_64-linux", {}, "the cpu runtime does not take code of kind spirv"),
+        (
+            "elf-shared",
+            "x86_64-linux",
+            {"cpu_features": V2, "moonlight": "full", "kernels": "", "externs": ""},
+            "it requires moonlight, which this version of the cpu runtime does not know",
+        ),
     ],
 )
 def test_refusals_name_what_is_missing(kind: str, host: str, requirements: dict[str, str], expected: str) -> None:

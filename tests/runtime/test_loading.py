@@ -7,6 +7,7 @@ import importlib
 import sys
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -15,6 +16,7 @@ import pytest
 
 import gristmill
 from gristmill.errors import EXIT_MISSING, MissingError, PluginError, UserError
+from gristmill.pack import open_pack, write_pack
 from gristmill.plugin.hookspecs import hookimpl
 from gristmill.plugin.registry import Registry
 from gristmill.runtime import Runtimes, null
@@ -278,3 +280,44 @@ def _gives_faulty() -> list[type]:
 
 
 _gives_faulty.__name__ = "gristmill_runtimes"
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        ({"name": 3}, "`name` is no printable text"),
+        ({"name": ""}, "`name` is no printable text"),
+        ({"name": "a\x1b[2J"}, "`name` is no printable text"),
+        ({"name": "pair"}, "has two records of `pair`"),
+        ({"entry": None}, "`entry` is no printable text"),
+        ({"entry": "printf"}, "names the entry point `printf`, which the code does not have"),
+        ({"arguments": 3}, "`arguments` is no list"),
+        ({"arguments": [1]}, "`arguments[0]` is no object"),
+        ({"arguments": [{"name": 1}]}, "`arguments[0]` has a name, kind or dtype that is no text"),
+        ({"arguments": [{"written": "yes"}]}, "`written` is not true or false"),
+        ({"axes": [1]}, "`axes` is no list of texts"),
+        ({"block": [1, 2]}, "`block` has not three sizes"),
+        ({"block": [1, 2, "3"]}, "`block` is no integer from 0 to 4294967295"),
+        ({"block": [1, 2, -3]}, "`block` is no integer from 0 to 4294967295"),
+        ({"block": [1, 2, 10**18]}, "`block` is no integer from 0 to 4294967295"),
+        ({"shared_bytes": True}, "`shared_bytes` is no integer"),
+        ({"dynamic_shared": 1}, "`dynamic_shared` is not true or false"),
+        ({"extra": []}, "`extra` is no object"),
+        ({"extra": {"a": {"b": 1}}}, "`extra.a` is no text, number, true or false"),
+    ],
+    ids=str,
+)
+def test_records_are_read_strictly(
+    change: dict[str, object], wrong: str, make_pack: MakePack, runtimes: Runtimes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_pack(make_pack()) as reader:
+        (blob,) = reader.manifest.blobs
+        first, second = blob.kernels
+        changed = replace(blob, kernels=({**first, **change}, second))
+        contents = {member.name: bytes(reader.blob(member)) for member in reader.manifest.members}
+        damaged = write_pack(replace(reader.manifest, blobs=(changed,)), contents)
+    monkeypatch.setattr(NullDevice, "load", _raise)
+    with pytest.raises(UserError) as caught:
+        load(damaged, runtimes=runtimes)
+    assert caught.value.code == "GM0914"
+    assert wrong in str(caught.value)

@@ -75,7 +75,7 @@ def _place(reader: PackReader, device: Device, members: tuple[Member, ...], exte
     """Load onto a device, for each function of the pack, the best code that has it."""
     entries: dict[str, tuple[LoadedCode, str]] = {}
     for member in members:
-        records = kernel_records(member)
+        records = kernel_records(member, reader.name)
         wanted = [record for record in records if record.name not in entries]
         if not wanted:
             continue
