@@ -619,6 +619,28 @@ def test_views():
     assert out(body) == [0, 1, 2, 3, 4, 5, 6, 70]
 
 
+def test_what_a_buffer_knows_of_itself():
+    out = np.zeros(8, np.int64)
+    params = """x: T.Buffer((2, "n", 4), "float32"), y: T.Buffer((3, 5), "int8"), z: T.Buffer((), "int8"),
+        s: T.Buffer((3, 5), "int8", strides=(7, 1)), out: T.Buffer((8,), "int64")"""
+    body = """
+out[0], out[1], out[2] = x.strides[0], x.strides[1], x.strides[2]
+out[3], out[4] = y.strides[0], s.strides[0]
+out[5], out[6], out[7] = len(x.shape), len(z.shape), len(x.strides)
+"""
+    room = np.zeros(19, np.int8)
+    strided = np.lib.stride_tricks.as_strided(room, (3, 5), (7, 1))
+    run(
+        kernel(body, params),
+        np.zeros((2, 6, 4), np.float32),
+        np.zeros((3, 5), np.int8),
+        np.int8([0])[0:1].reshape(()),
+        strided,
+        out,
+    )
+    assert out.tolist() == [24, 4, 1, 5, 7, 3, 0, 3]
+
+
 def test_view_of_an_address():
     assert out('p = T.address_of(out[4])\na = T.decl_buffer((4,), "int64", data=p)\na[1] = 5') == [
         0,

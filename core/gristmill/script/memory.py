@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from gristmill.errors import close_match
-from gristmill.ir.build import const
-from gristmill.ir.expr import Expr, IntImm, Load, Ramp, Sub
+from gristmill.ir.build import cast, const, constant_value
+from gristmill.ir.expr import Expr, IntImm, Load, Mul, Ramp, Sub
 from gristmill.ir.memory import Buffer, Range, Region
 from gristmill.script.context import Context
 from gristmill.script.linear import difference
@@ -28,7 +28,7 @@ def buffer_member(ctx: Context, node: ast.Attribute, buffer: Buffer) -> Value:
     if name == "shape":
         return BufferShape(buffer)
     if name == "strides":
-        return buffer.strides
+        return buffer.strides or _compact_strides(ctx, node, buffer)
     if name == "elem_offset":
         return buffer.offset if buffer.offset is not None else 0
     if name == "dtype":
@@ -47,6 +47,22 @@ def buffer_member(ctx: Context, node: ast.Attribute, buffer: Buffer) -> Value:
         label="not known",
         hint=f"did you mean `{meant}`?" if meant else f"buffers have {', '.join(MEMBERS)}",
     )
+
+
+def _compact_strides(ctx: Context, node: ast.Attribute, buffer: Buffer) -> tuple[Value, ...]:
+    """The strides of a row-major buffer without gaps, in elements."""
+    span, dtype = ctx.span(node), ctx.index_type
+    found: list[Value] = []
+    step: Expr = const(1, dtype, span)
+    for size in reversed(buffer.shape):
+        found.insert(0, step)
+        known, so_far = constant_value(size), constant_value(step)
+        if known is not None and so_far is not None:
+            step = const(known * so_far, dtype, span)
+        else:
+            wide = cast(size, dtype, span)
+            step = wide if so_far == 1 else Mul(wide, step, span)
+    return tuple(found)
 
 
 def index_nodes(node: ast.Subscript) -> list[ast.expr]:

@@ -85,7 +85,7 @@ def number(ctx: Context, node: Positioned, value: Number, dtype: DType) -> Expr:
 def _fitting_hint(ctx: Context, node: Positioned, value: Number, element: DType) -> str:
     text = ctx.operand_text(node) if not isinstance(node, Place) else str(value)
     if element.is_bool:
-        return f"compare it: `{text} != 0`"
+        return f"compare it: `{text} != 0`, or convert the bool to a number: `T.int32(...)`"
     if isinstance(value, float) and element.is_integer and value == value and abs(value) < 2**63:
         whole = f"the whole number {int(value)}" if value == int(value) else "a whole number"
         return f"write {whole}, or convert what it meets to a float: `T.float32(...)`"

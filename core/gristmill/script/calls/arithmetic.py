@@ -203,15 +203,17 @@ def python_round(ctx: Context, call: ast.Call) -> Value:
 
 
 def python_len(ctx: Context, call: ast.Call) -> Value:
-    """``len`` of a tuple of constants, or of the first dimension of a buffer."""
+    """``len`` of a tuple of constants, of a shape, or of the first dimension of a buffer."""
     from gristmill.ir.memory import Buffer
     from gristmill.script.expressions import lower
-    from gristmill.script.values import describe
+    from gristmill.script.values import BufferShape, describe
 
     args = bind(ctx, call, ("x",))
     value = lower(ctx, args["x"])
     if isinstance(value, (tuple, str)):
         return len(value)
+    if isinstance(value, BufferShape):
+        return value.buffer.rank
     if isinstance(value, Buffer) and value.rank:
         return value.shape[0]
     raise ctx.mistake(
