@@ -200,6 +200,51 @@ class Device(Protocol):
     def properties(self) -> Mapping[str, Scalar]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class NativeLaunch:
+    """How compiled host code reaches a device: what a context table has (:mod:`gristmill.codegen.context_table`).
+
+    ``device`` is handed to the three functions, which are given by their addresses; ``owner`` keeps all of it alive.
+    """
+
+    device: int
+    launch: int
+    allocate: int
+    release: int
+    owner: Any = None
+
+
+class KernelCode(LoadedCode, Protocol):
+    """Loaded code of kernels, which host functions launch."""
+
+    def handle(self, kernel: str) -> int:
+        """What stands for the kernel of that name in a launch; valid as long as this object lives."""
+        ...
+
+
+class KernelDevice(Device, Protocol):
+    """A device whose kernels are launched by host functions; :meth:`Device.load` gives :class:`KernelCode`."""
+
+    def allocate(self, size: int, alignment: int) -> int:
+        """The address of new memory of so many bytes. Raises MemoryError where there is none."""
+        ...
+
+    def release(self, address: int) -> None:
+        """Give memory back that :meth:`allocate` gave, once the work that uses it is done."""
+        ...
+
+    def launch(self, kernel: int, args: Sequence[Any], extents: Sequence[int], dynamic_shared: int) -> None:
+        """Queue a kernel. ``args`` are addresses and numbers, ``extents`` those of its axes in order, none zero.
+
+        What the kernel's record or the device's limits do not allow is a UserError (GM0920-GM0922), before anything runs.
+        """
+        ...
+
+    def native_launch(self) -> NativeLaunch:
+        """The same for compiled host code."""
+        ...
+
+
 class Runtime(Protocol):
     """Loads and launches blobs of certain kinds."""
 

@@ -1,0 +1,99 @@
+"""The target kind ``reference`` and its code generator: kernels as IR, for the reference device to execute.
+
+The blob is of kind ``gmir``: the device module as text, with the places of the user's source (files by their names
+alone, so that the same input gives the same bytes wherever it lies), and a record of each kernel.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from gristmill.ir.target import Target
+from gristmill.plugin.artifacts import Blob, Capabilities
+from gristmill.plugin.hookspecs import hookimpl
+from gristmill.plugin.protocols import GenerateOptions, TargetKind
+from gristmill.plugin.target_data import device_limits, target_table
+
+NAME = "reference"
+BLOB_KIND = "gmir"
+_SPAN = re.compile(r'^(  #\d+ = )("(?:[^"\\]|\\.)*")', re.MULTILINE)
+
+
+def resolve(target: Target) -> Target:
+    """The target itself: there is one reference device. Raises ValueError for anything after its name."""
+    if target.arch or target.features:
+        raise ValueError(f"the reference device has no architectures or features; write `{NAME}`")
+    return target
+
+
+def capabilities(target: Target) -> Capabilities:
+    """All of the language, and the limits of the data file."""
+    from gristmill.ir.dtype import SCALARS
+    from gristmill.ir.op import OPS
+
+    return replace(device_limits(NAME), dtypes=frozenset(SCALARS), native_operations=frozenset(OPS))
+
+
+def _device_type() -> int:
+    found: int = target_table(NAME)["device_type"]
+    return found
+
+
+class ReferenceGenerator:
+    """Writes the module down as it is."""
+
+    name: ClassVar[str] = NAME
+
+    def generate(self, module: Any, target: Target, options: GenerateOptions) -> Sequence[Blob]:
+        """One blob with all kernels, and the functions that they call."""
+        from gristmill.codegen.kernel_records import kernel_record, kernels_of
+        from gristmill.ir.printer import print_module
+
+        records = tuple(kernel_record(function) for function in kernels_of(module))
+        text = _SPAN.sub(_without_folders, print_module(module, spans=True))
+        return [
+            Blob(
+                kind=BLOB_KIND,
+                target=str(target),
+                data=text.encode(),
+                entry_points=tuple(record.entry for record in records),
+                kernels=records,
+            )
+        ]
+
+
+def _without_folders(found: re.Match[str]) -> str:
+    name = os.path.basename(json.loads(found[2]))
+    return f"{found[1]}{json.dumps(name)}"
+
+
+# The plugin -----------------------------------------------------------------------------------------------------------
+
+GRISTMILL_API_VERSION = 1
+
+
+@hookimpl
+def gristmill_targets() -> Sequence[TargetKind]:
+    """The target kind ``reference``."""
+    return [
+        TargetKind(
+            name=NAME,
+            summary="the reference device: kernels on the executor, slow, with every access checked",
+            generator=NAME,
+            blob_kinds=(BLOB_KIND,),
+            resolve=resolve,
+            capabilities=capabilities,
+            device_type=_device_type(),
+        )
+    ]
+
+
+@hookimpl
+def gristmill_code_generators() -> Sequence[type[Any]]:
+    """The generator ``reference``."""
+    return [ReferenceGenerator]
