@@ -93,7 +93,7 @@ def pack(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def load(name: str) -> Any:
         asked.append(name)
-        return SimpleNamespace(add=add, mend=mend, check=check)
+        return {"add": add, "mend": mend, "check": check, "nan": lambda: float("nan")}
 
     def device(name: str) -> Any:
         asked.append(name)
@@ -226,3 +226,31 @@ def test_demo(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     assert json.loads(capsys.readouterr().out)["rows"][0]["ok"] is False
     assert main(["demo"]) == 1
     assert "WRONG\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["__class__", "save", "_reader", "bytes", "get"])
+def test_only_functions_of_the_pack_are_run(name: str, pack: list[str], capsys: Capture) -> None:
+    assert main(["run", "x.kpack", name]) == 1
+    assert "error[GM0013]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seed", ["-1", "1.5", "x", "9" * 41, "٣"])
+def test_seeds_that_are_none(seed: str, pack: list[str], capsys: Capture) -> None:
+    assert main(["run", "x.kpack", "add", f"--seed={seed}"]) == 2
+    assert "argument --seed: must be a number from 0 up" in capsys.readouterr().err
+
+
+def test_array_files_that_claim_too_much(pack: list[str], tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "huge.npy"
+    np.save(path, np.zeros(3, "float32"))
+    path.write_bytes(path.read_bytes().replace(b"(3,), }           ", b"(99999999999999,)}"[:18]))
+    assert main(["run", "x.kpack", "add", str(path)]) == 1
+    assert "error[GM0009]" in capsys.readouterr().err
+
+
+def test_floats_that_json_has_not(pack: list[str], capsys: Capture) -> None:
+    def strict(name: str) -> float:
+        raise AssertionError(f"{name} is no JSON")
+
+    assert main(["run", "x.kpack", "nan", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out, parse_constant=strict)["returned"] == "nan"

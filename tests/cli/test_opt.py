@@ -190,3 +190,11 @@ def test_target_must_be_named_where_there_are_several(
     )
     assert main(["opt", str(text)]) == 1
     assert "name one with --target; installed kinds: water, wind" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--skip", "--stop-after", "--print-after"])
+def test_passes_that_do_not_run_cannot_be_named(option: str, text: Path, capsys: Capture) -> None:
+    assert main(["opt", str(text), option, "add_to_constant"]) == 1
+    shown = capsys.readouterr().err
+    assert "error[GM0602]: there is no pass named `add_to_constant`" in shown
+    assert "did you mean `add_to_constants`?" in shown

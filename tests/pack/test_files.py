@@ -40,12 +40,37 @@ def test_names_as_long_as_they_may_be(name: str, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "other").write_bytes(b"other")
-    (tmp_path / "link").symlink_to("other")
+def test_links_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "other").write_bytes(b"other")
+    (tmp_path / "link").symlink_to("folder/other")
+    (tmp_path / "new").symlink_to("folder/absent")
     replace_file(str(tmp_path / "link"), b"new")
-    assert not (tmp_path / "link").is_symlink()
-    assert (tmp_path / "other").read_bytes() == b"other"
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "folder" / "other").read_bytes() == b"new"
+    replace_file(str(tmp_path / "new"), b"first")
+    assert (tmp_path / "folder" / "absent").read_bytes() == b"first"
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["absent", "folder", "link", "new", "other"]
+
+
+def test_pipes_are_written_into(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (tmp_path / "link").symlink_to("pipe")
+    for path in (pipe, tmp_path / "link"):
+        reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE)
+        replace_file(str(path), b"through the pipe")
+        assert reader.communicate(timeout=60)[0] == b"through the pipe"
+        assert stat.S_ISFIFO(pipe.stat().st_mode), "it is still a pipe"
+
+
+def test_devices_are_written_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*arguments: object) -> None:
+        raise AssertionError("a device must not be replaced")
+
+    monkeypatch.setattr("os.replace", forbidden)
+    replace_file("/dev/null", b"away")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
 @pytest.mark.parametrize("failing", ["os.replace", "os.open"])

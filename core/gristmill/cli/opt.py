@@ -54,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
     context = _context(options.target, registry, required=not options.passes)
     with passes_named(registry):
         pipeline = _pipeline(options, registry, context)
+    _check_names(options, pipeline)
     if options.list:
         return _list(pipeline, options.json)
     if options.file is None:
@@ -105,6 +106,16 @@ def _pipeline(options: argparse.Namespace, registry: Registry, context: PassCont
         return Pipeline.of(passes, context.target if context else None)
     assert context is not None
     return build_pipeline(context, entries, options.chosen)
+
+
+def _check_names(options: argparse.Namespace, pipeline: Pipeline) -> None:
+    """Refuse names of passes that do not run: to leave out or to stop after one of them would do nothing."""
+    from gristmill.passes.options import unknown_pass
+
+    names = tuple(dict.fromkeys(step.name for step in pipeline.steps))
+    for name in (*options.skip, *options.print_after, *filter(None, [options.stop_after])):
+        if name not in names:
+            raise unknown_pass(name, names)
 
 
 def _run_options(options: argparse.Namespace) -> RunOptions:

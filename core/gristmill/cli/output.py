@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,9 +21,19 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
 def write_json(content: Mapping[str, Any]) -> None:
     """One object on standard output, whole or not at all, with the schema's number and Gristmill's version first.
 
-    In ASCII, which every encoding of standard output has, and which keeps what is no Unicode in a path.
+    In ASCII, which every encoding of standard output has, and which keeps what is no Unicode in a path. Floats that JSON
+    has not are texts: "nan", "inf", "-inf".
     """
-    print(json.dumps({"schema": JSON_SCHEMA, "version": __version__, **content}, indent=2))
+    whole = {"schema": JSON_SCHEMA, "version": __version__, **content}
+    print(json.dumps(_of_json(whole), indent=2, allow_nan=False))
+
+
+def _of_json(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: _of_json(each) for key, each in value.items()}
+    return [_of_json(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def write_table(titles: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str] = ()) -> None:

@@ -4,6 +4,8 @@ An argument is a number, true or false, a .npy file, or a new array:
 
     zeros:480x640:float32   ones:480x640:float32   random:480x640:float32
 
+A number with an exponent and a minus needs -- before the arguments, as in: run PACK FUNCTION -- -1e5
+
 Prints what each array holds afterwards. --save writes one to a .npy file, --repeat measures. Positions of arguments
 count from 1.
 """
@@ -35,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("function", help="the function to run")
     parser.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="its arguments, in order")
     parser.add_argument("-d", "--device", default="cpu:0", help="where to run it (default: cpu:0)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of random arrays (default: 0)")
+    parser.add_argument("--seed", type=_seed, default=0, help="seed of random arrays (default: 0)")
     parser.add_argument("--repeat", type=_count, default=1, metavar="N", help="run it N times and print the least time")
     parser.add_argument(
         "--save", action="append", default=[], metavar="POSITION=FILE", help="write the array argument at the position"
@@ -43,8 +45,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json_option(parser)
 
 
+def _seed(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,40}", text):
+        raise argparse.ArgumentTypeError("must be a number from 0 up, of at most 40 digits")
+    return int(text)
+
+
 def _count(text: str) -> int:
-    if not re.fullmatch(r"[1-9]\d{0,6}", text):
+    if not re.fullmatch(r"[1-9][0-9]{0,6}", text):
         raise argparse.ArgumentTypeError("must be a number from 1 to 9999999")
     return int(text)
 
@@ -59,10 +67,11 @@ def run(options: argparse.Namespace) -> int:
     saved = read_saves(options.save, values)
     pack = gristmill.load(options.pack)
     try:
-        function = getattr(pack, options.function)
-    except AttributeError as error:
+        # By item: attributes of a pack are its methods too.
+        function = pack[options.function]
+    except KeyError as error:
         hint = "`gristmill inspect` lists the functions of a pack"
-        raise UserError(Diagnostic("GM0013", str(error), hint=hint)) from None
+        raise UserError(Diagnostic("GM0013", str(error.args[0]), hint=hint)) from None
     device = gristmill.device(options.device)
     given = [device.array(value) if isinstance(value, np.ndarray) else value for value in values]
     times = []
@@ -109,7 +118,7 @@ def read_argument(text: str, position: int, generator: np.random.Generator) -> A
             with open(text, "rb") as opened:
                 # Pickled objects in a file would run code of whoever wrote it.
                 return np.lib.format.read_array(opened, allow_pickle=False)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, MemoryError) as error:
             raise _refused(
                 position, f"can't read the array in `{text}`: {error}", "name a .npy file of numbers"
             ) from None
