@@ -152,3 +152,12 @@ def test_results_stay_after_every_step(optimization):
 
 def test_a_pipeline_of_chosen_passes():
     assert names(Pipeline.of([Simplify(), Simplify()])) == ["simplify", "simplify"]
+
+
+def test_a_stretch_of_phases() -> None:
+    context = PassContext(Target("cpu"), Capabilities())
+    whole = build_pipeline(context)
+    first = build_pipeline(context, phases=("symbols", "blocks"))
+    rest = build_pipeline(context, phases=[name for name in phase_names() if name not in ("symbols", "blocks")])
+    assert [step.name for step in (*first.steps, *rest.steps)] == [step.name for step in whole.steps]
+    assert {step.phase for step in first.steps} == {"symbols", "blocks"}

@@ -6,7 +6,7 @@ every build; their *optional* ones only where the manifest names them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -132,9 +132,16 @@ def _maker(entry: PassEntry, context: PassContext) -> Callable[[], PassProtocol]
     return lambda: entry.make(context)
 
 
-def build_pipeline(context: PassContext, entries: Sequence[PassEntry] = (), chosen: Sequence[str] = ()) -> Pipeline:
+def build_pipeline(
+    context: PassContext,
+    entries: Sequence[PassEntry] = (),
+    chosen: Sequence[str] = (),
+    phases: Collection[str] | None = None,
+) -> Pipeline:
     """The pipeline for a target: core's passes, the required passes of plugins, and the optional ones ``chosen`` by name.
 
+    ``phases`` names the phases to take of it, by default all: what is built for a device is parted on the way, and the
+    rest of the pipeline runs over each part for its own target.
     With ``optimization`` 0 in the context's options, optional passes of core are left out. Raises UserError (GM0602)
     for a chosen pass that no plugin offers, PluginError for an entry with an unknown phase, neighbours that the phase
     does not have, a name taken twice, or an order that runs in circles.
@@ -148,6 +155,8 @@ def build_pipeline(context: PassContext, entries: Sequence[PassEntry] = (), chos
     optimize = context.options.get("optimization", 3) != 0
     steps: list[Step] = []
     for phase in PHASES:
+        if phases is not None and phase.name not in phases:
+            continue
         core = [planned for planned in phase.passes if optimize or not planned.optional]
         own = {
             planned.kind.name: Step(
