@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from gristmill.codegen.context_table import DEVICE_KIND, KERNELS
+from gristmill.codegen.context_table import DEVICE_CODE, DEVICE_KIND, KERNELS
 from gristmill.errors import MissingError
 from gristmill.plugin.artifacts import Scalar
 from gristmill.plugin.protocols import DeviceDescription, Probe
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gristmill_cpu.device import CpuDevice
 
 # What a code may require; "externs" is for people, who read there which C functions it calls.
-_REQUIREMENTS = frozenset(("cpu_features", "externs", DEVICE_KIND, KERNELS))
+_REQUIREMENTS = frozenset(("cpu_features", "externs", DEVICE_CODE, DEVICE_KIND, KERNELS))
 _LEVEL = re.compile(r"x86-64-v(\d)")
 
 

@@ -19,7 +19,7 @@ from gristmill.pack.writer import write_pack
 from gristmill.plugin.artifacts import Blob, KernelRecord
 from gristmill.version import __version__
 
-_BLOB_SUFFIXES = {"elf-shared": "so", "hsaco": "hsaco", "spirv": "spv"}
+_BLOB_SUFFIXES = {"elf-shared": "so", "hsaco": "hsaco", "spirv": "spv", "gmir": "gmir"}
 
 
 def assemble(project: str, module: str, compiled: Sequence[Compiled]) -> bytes:

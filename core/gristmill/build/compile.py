@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gristmill.build.arguments import arguments_of
+from gristmill.build.generation import Settings, generate
 from gristmill.build.manifest import Manifest, ModuleEntry, Parameter, TargetEntry
-from gristmill.errors import InternalError, UserError
+from gristmill.errors import UserError
 from gristmill.ir.module import Module
 from gristmill.ir.target import Target
 from gristmill.knobs import DUMP_FOLDER
 from gristmill.passes.manager import RunOptions
-from gristmill.passes.pipeline import build_pipeline
-from gristmill.plugin.artifacts import Blob, KernelArgument, KernelRecord
-from gristmill.plugin.guarded import passes_named
-from gristmill.plugin.protocols import CodeGenerator, GenerateOptions, PassContext, TargetKind
+from gristmill.plugin.artifacts import Blob
 from gristmill.script import ParsedSource, parse_file
 
 if TYPE_CHECKING:
@@ -43,6 +40,8 @@ class Job:
     optimization: int = 3
     fast_math: bool = False
     texts: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    """The machines that host parts are compiled for, where the target is a device."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +52,8 @@ class Compiled:
     module: Module
     blobs: tuple[Blob, ...]
     milliseconds: float
+    notes: tuple[str, ...] = ()
+    """What of the code there is not, and why."""
 
 
 def plan_job(
@@ -75,6 +76,7 @@ def plan_job(
         settings.options.opt_level,
         settings.options.fast_math,
         tuple(dict.fromkeys((*settings.options.texts, *texts))),
+        manifest.project.host,
     )
 
 
@@ -92,21 +94,11 @@ class Compiler:
         parsed = self._parse(job)
         self.sources.update(parsed.sources)
         try:
-            blobs = generate(
-                parsed.module,
-                job.target,
-                self.registry,
-                name=job.module,
-                optimization=job.optimization,
-                fast_math=job.fast_math,
-                passes=job.passes,
-                texts=frozenset(job.texts),
-                run_options=_run_options(job),
-            )
+            code = generate(parsed.module, job.target, self.registry, _settings(job))
         except UserError as error:
             error.sources.update(parsed.sources)
             raise
-        return Compiled(job, parsed.module, blobs, (time.perf_counter() - begin) * 1e3)
+        return Compiled(job, parsed.module, code.blobs, (time.perf_counter() - begin) * 1e3, code.notes)
 
     def _parse(self, job: Job) -> ParsedSource:
         key = (job.source, job.dialect, tuple(sorted(job.params.items())), job.functions, tuple(job.externs.items()))
@@ -123,68 +115,16 @@ class Compiler:
         return found
 
 
-def generate(
-    module: Module,
-    target: Target,
-    registry: Registry,
-    *,
-    name: str,
-    optimization: int,
-    fast_math: bool,
-    passes: Sequence[str],
-    texts: frozenset[str],
-    run_options: RunOptions,
-) -> tuple[Blob, ...]:
-    """Lower a module and generate its code for a resolved target."""
-    kind = registry.target_kind(target.kind)
-    generator = _generator(kind, registry)
-    context = PassContext(target, kind.capabilities(target), {"optimization": optimization, "fast_math": fast_math})
-    with passes_named(registry):
-        pipeline = build_pipeline(context, registry.pass_entries(), passes)
-        # What others have written is not taken on trust.
-        run_options = replace(run_options, verify=run_options.verify or bool(passes))
-        lowered = pipeline.run(_with_fast_math(module, fast_math), run_options)
-        if module.public and not lowered.public:
-            raise InternalError("the passes have lost all public functions")
-    blobs = generator.generate(lowered, target, GenerateOptions(name, optimization, texts))
-    _check_kinds(kind, blobs, registry)
-    arguments = {function.facts.symbol or function.name: arguments_of(function, module) for function in module.public}
-    return tuple(replace(blob, kernels=_with_arguments(blob.kernels, arguments)) for blob in blobs)
-
-
-def _generator(kind: TargetKind, registry: Registry) -> CodeGenerator:
-    try:
-        return registry.code_generator(kind.generator)
-    except UserError as error:
-        # The user has not named it.
-        what = f"names the code generator {kind.generator!r} for the target kind {kind.name!r}, which there is not"
-        raise registry.fault("targets", kind.name, what) from error
-
-
-def _check_kinds(kind: TargetKind, blobs: Sequence[Blob], registry: Registry) -> None:
-    """Refuse what no runtime could take: no code at all, or code of kinds that the target kind does not name."""
-    if not blobs:
-        raise registry.fault("code_generators", kind.generator, f"made no code for the target kind {kind.name!r}")
-    for blob in blobs:
-        if blob.kind not in kind.blob_kinds:
-            what = f"made code of kind {blob.kind!r}; the target kind {kind.name!r} is for {', '.join(kind.blob_kinds)}"
-            raise registry.fault("code_generators", kind.generator, what)
-
-
-def _with_arguments(
-    records: Sequence[KernelRecord], arguments: Mapping[str, tuple[KernelArgument, ...]]
-) -> tuple[KernelRecord, ...]:
-    """The records of host functions with the arguments that their authors gave them: a generator sees them lowered."""
-    return tuple(
-        record if record.arguments or record.axes else replace(record, arguments=arguments.get(record.name, ()))
-        for record in records
+def _settings(job: Job) -> Settings:
+    return Settings(
+        job.module,
+        job.optimization,
+        job.fast_math,
+        job.passes,
+        frozenset(job.texts),
+        job.hosts,
+        _run_options(job),
     )
-
-
-def _with_fast_math(module: Module, fast_math: bool) -> Module:
-    if not fast_math:
-        return module
-    return module.with_functions(function.with_facts(fast_math=True) for function in module.functions)
 
 
 def _run_options(job: Job) -> RunOptions:

@@ -86,6 +86,7 @@ def _part_report(part: Compiled) -> PartReport:
         tuple(function.name for function in part.module.public),
         sum(len(blob.data) for blob in part.blobs),
         part.milliseconds,
+        part.notes,
     )
 
 

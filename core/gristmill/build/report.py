@@ -20,6 +20,8 @@ class PartReport:
     functions: tuple[str, ...]
     size: int
     milliseconds: float
+    notes: tuple[str, ...] = ()
+    """What of the code there is not, and why: host parts of device code, for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ def _pack_json(pack: PackReport) -> dict[str, Any]:
                 "functions": list(part.functions),
                 "size": part.size,
                 "milliseconds": round(part.milliseconds, 3),
+                **({"notes": list(part.notes)} if part.notes else {}),
             }
             for part in pack.parts
         ],

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gristmill.build.compile import generate
+from gristmill.build.generation import Settings, generate
+from gristmill.codegen.context_table import HOST_IR
 from gristmill.errors import MissingError, PluginError
 from gristmill.ir.parser import parse_module
 from gristmill.ir.target import Target, parse_target
 from gristmill.pack import Member, PackReader
-from gristmill.passes.manager import RunOptions
 from gristmill.plugin.artifacts import Scalar
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 IR_TEXT = "ir-text"
 IR_SUFFIX = "gmir"
-TEXT_SUFFIXES = {"llvm-ir": "ll", "assembly": "s"}
+TEXT_SUFFIXES = {"llvm-ir": "ll", "assembly": "s", HOST_IR: "host.gmir"}
 _OPTIONS_PREFIX = "options of "
 
 
@@ -81,13 +81,14 @@ def _made(pack: PackReader, member: Member, kind: str, registry: Registry) -> li
         parse_module(pack.text(member), member.name),
         target,
         registry,
-        name=pack.manifest.module,
-        optimization=int(options.get("opt_level", 3)),
-        fast_math=bool(options.get("fast_math", False)),
-        passes=tuple(map(str, options.get("passes", ()))),
-        texts=frozenset((kind,)),
-        run_options=RunOptions(),
-    )
+        Settings(
+            pack.manifest.module,
+            int(options.get("opt_level", 3)),
+            bool(options.get("fast_math", False)),
+            tuple(map(str, options.get("passes", ()))),
+            frozenset((kind,)),
+        ),
+    ).blobs
     kept = [bytes(pack.blob(blob)) for blob in pack.manifest.blobs if blob.target == member.target]
     found = []
     for number, blob in enumerate(blobs):

@@ -1,0 +1,85 @@
+"""Code for a device: its kernels, and the host functions that launch them for each machine of ``[project] host``.
+
+The passes up to the host interface run once, with the device's capabilities, and split kernels from host code. Then
+the two go their own ways: kernels through the rest of the pipeline for the device, host code through it for each
+machine. The host code is kept as text too: where none of the compiled parts fits, the executor runs that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gristmill.build.generation import Generated, Settings, code_of, lower, with_arguments, with_fast_math
+from gristmill.codegen.context_table import DEVICE_CODE, DEVICE_KIND, HOST_IR
+from gristmill.errors import InternalError, Unsupported
+from gristmill.ir.module import Module
+from gristmill.ir.printer import print_module
+from gristmill.ir.target import Target
+from gristmill.passes.part_by_target import part_by_target
+from gristmill.passes.pipeline import phase_names
+from gristmill.plugin.artifacts import Blob, Scalar
+from gristmill.plugin.protocols import TargetKind
+
+if TYPE_CHECKING:
+    from gristmill.plugin.registry import Registry
+
+LAST_COMMON_PHASE = "host"
+HOST_BLOB_KIND = "elf-shared"
+DEFAULT_HOSTS = ("x86-64-v2", "aarch64")
+
+
+def generate_for_device(
+    module: Module, target: Target, kind: TargetKind, registry: Registry, settings: Settings
+) -> Generated:
+    """The kernels, then the host parts. A machine that there is no code for is left out, with a note."""
+    names = phase_names()
+    common = names[: names.index(LAST_COMMON_PHASE) + 1]
+    rest = names[len(common) :]
+    split = lower(
+        with_fast_math(module, settings.fast_math), kind, target, registry, settings, phases=common, dump="common"
+    )
+    parts = part_by_target(split)
+    device = lower(parts.device, kind, target, registry, settings, phases=rest, dump="device")
+    kernels = code_of(device, kind, target, registry, settings)
+    if not kernels[0].data:
+        raise InternalError(f"the kernels for {target} have no code")
+    ties: dict[str, Scalar] = {DEVICE_KIND: kind.name, DEVICE_CODE: hashlib.sha256(kernels[0].data).hexdigest()}
+    found = [replace(kernels[0], texts=(*kernels[0].texts, (HOST_IR, print_module(parts.host)))), *kernels[1:]]
+    notes = []
+    for host in settings.hosts:
+        resolved = host_target(host, registry)
+        if resolved is None:
+            notes.append(f"there is no code generator for the host {host}: there the executor runs the host code")
+            continue
+        host_kind, host_machine = resolved
+        # Passes that the user chose are for the kernels.
+        own = replace(settings, passes=())
+        try:
+            lowered = lower(parts.host, host_kind, host_machine, registry, own, phases=rest, dump=f"host-{host}")
+            blobs = code_of(lowered, host_kind, host_machine, registry, own)
+        except Unsupported as refused:
+            why = refused.diagnostics[0].message
+            notes.append(f"no host part for {host}, so the executor runs the host code there: {why}")
+            continue
+        found += with_arguments([_tied(blob, str(target), ties) for blob in blobs], module)
+    return Generated(tuple(found), tuple(notes))
+
+
+def _tied(blob: Blob, target: str, ties: Mapping[str, Scalar]) -> Blob:
+    """Host code that says whose kernels it launches."""
+    return replace(blob, target=target, requirements={**blob.requirements, **ties})
+
+
+def host_target(host: str, registry: Registry) -> tuple[TargetKind, Target] | None:
+    """The target kind that makes host code for a machine, and the resolved target; None if no kind does."""
+    for kind in registry.target_kinds():
+        if HOST_BLOB_KIND not in kind.blob_kinds:
+            continue
+        try:
+            return kind, kind.resolve(Target(kind.name, host))
+        except ValueError:
+            continue
+    return None
