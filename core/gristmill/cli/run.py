@@ -1,5 +1,8 @@
 """Run a function of a pack on a device, with arguments from the command line.
 
+Given a kernel source (a .py file) instead of a pack, run it on the reference executor, without building: slowly, with
+every access checked. Accesses out of bounds, reads of what was never written and races are errors at their line.
+
 An argument is a number, true or false, a .npy file, or a new array:
 
     zeros:480x640:float32   ones:480x640:float32   random:480x640:float32
@@ -25,18 +28,23 @@ from gristmill.errors import Diagnostic, GristmillError, UserError, close_match
 if TYPE_CHECKING:
     import numpy as np
 
+    Outcome = tuple[dict[int, np.ndarray], Any, list[float]]
+    """Arrays by position as they are afterwards, what was returned, and the milliseconds of each call."""
+
 _NEW_ARRAY = re.compile(r"(?P<fill>zeros|ones|random):(?P<shape>(?:\d{1,12}(?:x\d{1,12})*)?):(?P<dtype>[a-z0-9]+)")
 _INTEGERS = tuple(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))
 _DTYPES = (*_INTEGERS, "bool", "float16", "float32", "float64")
 _LARGEST_ARRAY = 1 << 34
+DIALECTS = ("gristmill", "tvmscript")
 _FORMS = 'write a number, true, false, "file.npy" or a new array such as zeros:480x640:float32'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("pack", help="a .kpack file, or PACKAGE:MODULE of an installed package")
+    parser.add_argument("pack", help="a .kpack file, PACKAGE:MODULE of an installed package, or a .py file of kernels")
     parser.add_argument("function", help="the function to run")
     parser.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="its arguments, in order")
-    parser.add_argument("-d", "--device", default="cpu:0", help="where to run it (default: cpu:0)")
+    parser.add_argument("-d", "--device", help="where to run it (default: cpu:0); not for a .py file")
+    parser.add_argument("--dialect", choices=DIALECTS, default=DIALECTS[0], help="dialect of a .py file")
     parser.add_argument("--seed", type=_seed, default=0, help="seed of random arrays (default: 0)")
     parser.add_argument("--repeat", type=_count, default=1, metavar="N", help="run it N times and print the least time")
     parser.add_argument(
@@ -60,11 +68,25 @@ def _count(text: str) -> int:
 def run(options: argparse.Namespace) -> int:
     import numpy as np
 
-    import gristmill
-
     generator = np.random.default_rng(options.seed)
     values = [read_argument(text, position, generator) for position, text in enumerate(options.arguments, 1)]
     saved = read_saves(options.save, values)
+    if options.pack.endswith(".py"):
+        results, returned, times = _run_source(options, values)
+    else:
+        results, returned, times = _run_pack(options, values)
+    for position, file in saved.items():
+        _save(file, results[position])
+    _write(options, results, returned, times)
+    return 0
+
+
+def _run_pack(options: argparse.Namespace, values: list[Any]) -> Outcome:
+    import numpy as np
+
+    import gristmill
+
+    options.device = options.device or "cpu:0"
     pack = gristmill.load(options.pack)
     try:
         # By item: attributes of a pack are its methods too.
@@ -74,21 +96,43 @@ def run(options: argparse.Namespace) -> int:
         raise UserError(Diagnostic("GM0013", str(error.args[0]), hint=hint)) from None
     device = gristmill.device(options.device)
     given = [device.array(value) if isinstance(value, np.ndarray) else value for value in values]
-    times = []
-    for _ in range(options.repeat):
-        start = time.perf_counter()
+
+    def once() -> Any:
         returned = _call(options.function, function, given)
         device.synchronize()
-        times.append((time.perf_counter() - start) * 1e3)
-    results = {
+        return returned
+
+    returned, times = _timed(once, options.repeat)
+    arrays = {
         position: array.numpy()
         for position, (array, value) in enumerate(zip(given, values, strict=True), 1)
         if isinstance(value, np.ndarray)
     }
-    for position, file in saved.items():
-        _save(file, results[position])
-    _write(options, results, returned, times)
-    return 0
+    return arrays, returned, times
+
+
+def _run_source(options: argparse.Namespace, values: list[Any]) -> Outcome:
+    import numpy as np
+
+    from gristmill.cli.run_source import source_function
+
+    if options.device is not None:
+        hint = "build it, and name the pack instead of the source"
+        raise UserError(Diagnostic("GM0013", f"{options.pack} is not built for {options.device}", hint=hint))
+    options.device = "the reference executor"
+    function = source_function(options.pack, options.function, options.dialect)
+    returned, times = _timed(lambda: function(*values), options.repeat)
+    arrays = {position: value for position, value in enumerate(values, 1) if isinstance(value, np.ndarray)}
+    return arrays, returned, times
+
+
+def _timed(call: Callable[[], Any], count: int) -> tuple[Any, list[float]]:
+    times = []
+    for _ in range(count):
+        start = time.perf_counter()
+        returned = call()
+        times.append((time.perf_counter() - start) * 1e3)
+    return returned, times
 
 
 def _call(name: str, function: Callable[..., Any], given: list[Any]) -> Any:

@@ -1,0 +1,39 @@
+"""Running a kernel from its source on the reference executor, which checks every access."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gristmill.errors import Diagnostic, UserError, close_match
+
+
+def source_function(file: str, name: str, dialect: str) -> Callable[..., Any]:
+    """The public function of a kernel source, to be called with NumPy arrays, which are written in place, and numbers.
+
+    Raises UserError: with the mistakes of the source, with GM0013 for a function that it does not have; a call raises
+    UserError (GM05xx) for whatever the kernel does wrong, at its line.
+    """
+    from gristmill.interp import Executor
+    from gristmill.ir.verify import check
+    from gristmill.script import parse_file
+
+    path = Path(file)
+    parsed = parse_file(path, root=path.parent, dialect=dialect)
+    names = [function.name for function in parsed.module.public]
+    if name not in names:
+        near = close_match(name, names)
+        hint = f"did you mean `{near}`?" if near else f"the public functions are {', '.join(names) or 'none'}"
+        raise UserError(Diagnostic("GM0013", f"{file} has no public function `{name}`", hint=hint))
+    check(parsed.module)
+    executor = Executor(parsed.module)
+
+    def call(*arguments: Any) -> Any:
+        try:
+            return executor.call(name, arguments).value
+        except UserError as error:
+            error.sources.update(parsed.sources)
+            raise
+
+    return call
