@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -42,6 +43,11 @@ KIND = TargetKind("water", "A mill.", "wheel", ("flour",), lambda target: target
 PASS = PassEntry("liar.grind", "host", lambda context: Grind(), "grinds")
 RECORD = KernelRecord("f", "f_entry")
 BLOB = Blob("flour", "water", b"code", ("f_entry",), (RECORD,))
+
+
+def named(value: object) -> str:
+    """The value as text, the same in every process: without addresses."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
 class Grind:
@@ -178,7 +184,7 @@ def test_what_is_registered_is_checked(hook: str, item: Any) -> None:
     assert everything == ()
 
 
-@pytest.mark.parametrize("answer", [{}, "abc", (item for item in ()), 3, *FAULTS], ids=repr)
+@pytest.mark.parametrize("answer", [{}, "abc", (item for item in ()), 3, *FAULTS], ids=named)
 def test_hooks_that_fail(answer: Any) -> None:
     registry = registry_of(gristmill_targets=answer)
     assert registry.target_kinds() == ()
@@ -189,7 +195,7 @@ def test_hooks_that_fail(answer: Any) -> None:
 # Target kinds ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("answer", [None, "water", 3, *FAULTS], ids=repr)
+@pytest.mark.parametrize("answer", [None, "water", 3, *FAULTS], ids=named)
 def test_target_kinds_that_fail(answer: Any) -> None:
     lying = replace(KIND, resolve=lambda target: answered(answer), capabilities=lambda target: answered(answer))
     kind = registry_of(gristmill_targets=[lying]).target_kind("water")
@@ -276,7 +282,7 @@ def test_generators_may_refuse_and_their_own_errors_are_kept() -> None:
 # Passes ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("answer", [None, 3, *FAULTS], ids=repr)
+@pytest.mark.parametrize("answer", [None, 3, *FAULTS], ids=named)
 def test_passes_that_cannot_be_made(answer: Any) -> None:
     entry = registry_of(gristmill_passes=[replace(PASS, make=lambda context: answered(answer))]).pass_entry(PASS.name)
     with pytest.raises(PluginError, match=r"GM1012.*`liar.grind`") as caught:
@@ -285,7 +291,7 @@ def test_passes_that_cannot_be_made(answer: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [InternalError("x", pass_name="grind"), InternalError("`liar.grind` is odd"), SystemExit(3)], ids=repr
+    "error", [InternalError("x", pass_name="grind"), InternalError("`liar.grind` is odd"), SystemExit(3)], ids=named
 )
 def test_failing_passes_are_told_with_their_plugins(error: BaseException) -> None:
     registry = registry_of(gristmill_passes=[PASS])
@@ -335,7 +341,7 @@ def test_runtimes_that_find_nonsense_have_no_device(found: Any) -> None:
     assert OWNER in got.reason
 
 
-@pytest.mark.parametrize("answer", [None, 3, *FAULTS], ids=repr)
+@pytest.mark.parametrize("answer", [None, 3, *FAULTS], ids=named)
 def test_runtimes_that_judge_nonsense_take_nothing(answer: Any) -> None:
     reason = runtime_that(refused=answer).refusal("flour", "water", "", {})
     assert OWNER in reason
@@ -345,7 +351,7 @@ def test_runtimes_that_judge_nonsense_take_nothing(answer: Any) -> None:
     assert runtime_that(refused="too wet").refusal("flour", "water", "", {}) == "too wet"
 
 
-@pytest.mark.parametrize("answer", [None, 3, object(), *FAULTS], ids=repr)
+@pytest.mark.parametrize("answer", [None, 3, object(), *FAULTS], ids=named)
 def test_runtimes_that_open_nothing(answer: Any) -> None:
     with pytest.raises(PluginError, match=r"GM1012.*mill:0") as caught:
         runtime_that(opened=answer).open(0)

@@ -9,7 +9,19 @@ from gristmill.ir.module import Function
 from gristmill.ir.stmt import Allocate, Assert, Barrier, Bind, DeviceRegion, For, Launch, Return, Store, View
 from gristmill.passes.renewal import defined_variables
 
-_OPAQUE = (AddressOf, BufferRef, CallExtern, CallFunction, CallPacked, View, Assert, Barrier, DeviceRegion, Launch, Return)
+_OPAQUE = (
+    AddressOf,
+    BufferRef,
+    CallExtern,
+    CallFunction,
+    CallPacked,
+    View,
+    Assert,
+    Barrier,
+    DeviceRegion,
+    Launch,
+    Return,
+)
 
 
 def iterations_are_independent(loop: For, function: Function) -> bool:

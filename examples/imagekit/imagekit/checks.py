@@ -61,7 +61,9 @@ def cases(picture: np.ndarray, count: int = 1_000_003, extent: int = 203, seed: 
             (1,),
             lambda src, dst, levels: [posterized(src, levels)],
         ),
-        Case("linear", "saxpy", str(count), [0.5, line, line[::-1].copy()], (2,), lambda a, x, y: [saxpy(a, x, y)], 1e-6),
+        Case(
+            "linear", "saxpy", str(count), [0.5, line, line[::-1].copy()], (2,), lambda a, x, y: [saxpy(a, x, y)], 1e-6
+        ),
         Case(
             "linear",
             "transpose",
