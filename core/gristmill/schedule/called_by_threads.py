@@ -1,0 +1,119 @@
+"""Functions that threads call: they must not start launches themselves, so what is bound gets a copy that is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gristmill.errors import Diagnostic, UserError
+from gristmill.ir.expr import CallFunction
+from gristmill.ir.functor import Mutator, walk
+from gristmill.ir.module import Function, Module
+from gristmill.ir.stmt import For, LoopKind
+
+
+def with_copies_for_threads(module: Module, bound: Mapping[str, Function]) -> Module:
+    """The module with the bound functions; where threads call one of those, they call a copy that is as it was."""
+    functions = [bound.get(function.name, function) for function in module.functions]
+    called = called_by_threads(functions) & set(bound)
+    if not called:
+        return module.with_functions(functions)
+    taken = {function.name for function in functions}
+    names: dict[str, str] = {}
+    for name in sorted(called):
+        new = f"{name}_thread"
+        while new in taken:
+            new += "_"
+        taken.add(new)
+        names[name] = new
+    renaming = _Renaming(names)
+    copies = []
+    for function in module.functions:
+        if function.name in names:
+            copy = renaming.all_calls(function).with_facts(symbol=None)
+            copies.append(replace(copy, name=names[function.name]))
+    result = []
+    for function in functions:
+        if function.name in bound:
+            result.append(function.with_body(renaming.visit(function.body)))
+        else:
+            result.append(function if function.is_public else renaming.all_calls(function))
+    return module.with_functions([*result, *copies])
+
+
+def called_by_threads(functions: Sequence[Function]) -> set[str]:
+    """The names of functions that threads call, directly or through others."""
+    by_name = {function.name: function for function in functions}
+    waiting = [
+        call.function
+        for function in functions
+        for loop in walk(function.body)
+        if isinstance(loop, For) and loop.kind is LoopKind.THREAD
+        for call in walk(loop)
+        if isinstance(call, CallFunction)
+    ]
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name not in seen and name in by_name:
+            seen.add(name)
+            waiting += [node.function for node in walk(by_name[name].body) if isinstance(node, CallFunction)]
+    return seen
+
+
+class _Renaming(Mutator):
+    """Renames calls in loops over threads."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        super().__init__()
+        self.names = names
+        self.in_threads = False
+
+    def all_calls(self, function: Function) -> Function:
+        """The function with all of its calls renamed."""
+        self.in_threads = True
+        found = function.with_body(self.visit(function.body))
+        self.in_threads = False
+        return found
+
+    def visit_For(self, node: For) -> Any:
+        outside = self.in_threads
+        self.in_threads = outside or node.kind is LoopKind.THREAD
+        found = self.generic(node)
+        self.in_threads = outside
+        return found
+
+    def visit_CallFunction(self, node: CallFunction) -> Any:
+        node = self.generic(node)
+        name = self.names.get(node.function)
+        return node if name is None or not self.in_threads else replace(node, function=name)
+
+
+def refuse_recursion(module: Module) -> None:
+    """Raise UserError (GM0641) if threads call a function that calls itself, directly or through others."""
+    threads = called_by_threads(module.functions)
+    calls = {
+        function.name: [node for node in walk(function.body) if isinstance(node, CallFunction)]
+        for function in module.functions
+        if function.name in threads
+    }
+    for name in calls:
+        seen: set[str] = set()
+        waiting = list(calls[name])
+        while waiting:
+            call = waiting.pop()
+            if call.function == name:
+                span = call.span or calls[name][0].span
+                raise UserError(
+                    Diagnostic(
+                        "GM0641",
+                        f"`{name}` calls itself, and threads of a device have no recursion",
+                        None if span is None else span.place,
+                        label="calls itself here",
+                        hint="write a loop, with an array of its own for what is still to do",
+                    )
+                )
+            if call.function not in seen:
+                seen.add(call.function)
+                waiting += calls.get(call.function, [])
