@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "passes": {"ir", "arith", "mathlib", "plugin"},
     "schedule": {"ir", "arith", "mathlib", "plugin", "passes"},
     "codegen": {"ir", "plugin"},
-    "runtime": {"plugin", "interp", "ir"},
+    "runtime": {"plugin", "interp", "ir", "codegen"},
 }
 BELOW_BUILD = {*MAY_IMPORT}
 MAY_IMPORT["build"] = BELOW_BUILD

@@ -9,6 +9,7 @@ from typing import Any
 
 from gristmill.objfile import check_shared
 from gristmill.plugin.artifacts import KernelRecord
+from gristmill.plugin.protocols import NativeFunction
 from gristmill.runtime.externs import library_function
 from gristmill_cpu.library import Library
 
@@ -67,9 +68,17 @@ class CpuCode:
         of it a call does not: letting go of the lock costs a short kernel more than it takes.
         """
         function = self._function_type.__from_extern_c__(self._addresses[entry], keep_alive_object=self._library)
-        record = self._records.get(entry)
-        function.release_gil = record is not None and record.extra.get("release_gil") is True
+        function.release_gil = self._releases_gil(entry)
         return function
+
+    def native(self, entry: str) -> NativeFunction:
+        """The machine code of an exported function, an entry point or another. Raises UserError (GM0913) if there is none."""
+        address = self._addresses.get(entry) or self._library.address(entry)
+        return NativeFunction(address, 0, self._library, self._releases_gil(entry))
+
+    def _releases_gil(self, entry: str) -> bool:
+        record = self._records.get(entry)
+        return record is not None and record.extra.get("release_gil") is True
 
 
 def _extern_entries(address: int) -> Iterator[tuple[str, str, ctypes.c_void_p]]:

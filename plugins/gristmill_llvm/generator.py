@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from gristmill.codegen.context_table import KERNELS
+from gristmill.codegen.dispatch_table import DISPATCH_SYMBOL
 from gristmill.codegen.packed_interface import EXPORT_PREFIX
 from gristmill.ir.module import CallingConvention, Function, Module
 from gristmill.ir.target import Target
@@ -51,6 +52,8 @@ class LLVMGenerator:
         ]
         if module.externs:
             exports.append(EXTERN_TABLE)
+        if kernels:
+            exports.append(DISPATCH_SYMBOL)
         data = link_shared(
             list(objects.values()), exports=exports, allowed_imports=TVM_FFI_IMPORTS, names=list(objects)
         )

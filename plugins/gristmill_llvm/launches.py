@@ -97,14 +97,18 @@ def allocate_on_device(context: FunctionContext, buffer: Buffer, size: str) -> N
 
 def takes_table(function: Function) -> bool:
     """Whether a function is given the context table by its callers: it launches, or calls one that does."""
-    last = function.params[-1] if function.params else None
-    return isinstance(last, Var) and last.name == table.CONTEXT_PARAMETER and last.dtype.is_handle
+    return any(_is_table(param) for param in function.params)
+
+
+def _is_table(param: Var | Buffer) -> bool:
+    # After it stand the symbolic sizes, which become parameters later.
+    return isinstance(param, Var) and param.name == table.CONTEXT_PARAMETER and param.dtype.is_handle
 
 
 def _parameter(function: Function) -> Var:
-    last = function.params[-1]
-    assert isinstance(last, Var)
-    return last
+    found = next(param for param in reversed(function.params) if _is_table(param))
+    assert isinstance(found, Var)
+    return found
 
 
 def _checked_table(context: FunctionContext, expression: Expr) -> str:

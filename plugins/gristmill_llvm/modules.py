@@ -10,6 +10,7 @@ from gristmill.passes.deep import run_deep
 from gristmill_llvm.analysis import CallGraph
 from gristmill_llvm.calls import define_extern_table
 from gristmill_llvm.context import Generation, Signature
+from gristmill_llvm.dispatch import DISPATCH
 from gristmill_llvm.functions import define_function, signature_of
 from gristmill_llvm.launches import is_declaration, launched_kernels, takes_table
 from gristmill_llvm.message_support import RAISE
@@ -52,6 +53,8 @@ def module_text(module: Module, profile: Profile, name: str) -> ModuleText:
         generation.messages.define(writer)
         writer.declare(RAISE, "hidden void", "i32, ptr, ptr, ptr")
     define_support(writer, generation.support)
+    if kernels:
+        writer.functions.append(DISPATCH)
     return ModuleText(writer.text(), bool(generation.messages))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gristmill.build.generation import Settings, generate
-from gristmill.codegen.context_table import HOST_IR
+from gristmill.codegen.context_table import HOST_IR, HOST_IR_SUFFIX
 from gristmill.errors import MissingError, PluginError
 from gristmill.ir.parser import parse_module
 from gristmill.ir.target import Target, parse_target
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 IR_TEXT = "ir-text"
 IR_SUFFIX = "gmir"
-TEXT_SUFFIXES = {"llvm-ir": "ll", "assembly": "s", HOST_IR: "host.gmir"}
+TEXT_SUFFIXES = {"llvm-ir": "ll", "assembly": "s", HOST_IR: HOST_IR_SUFFIX}
 _OPTIONS_PREFIX = "options of "
 
 

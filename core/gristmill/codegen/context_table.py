@@ -19,8 +19,8 @@ integers, floats and bools, each widened without loss to 64 bits (a uint64 by it
 kernel's axes, in the order of its record; ``dynamic_shared`` is in bytes, 0 where the kernel has none. No extent is
 zero: the host code leaves such a launch out. ``allocate`` returns null where there is no memory, and sets no error.
 
-A host part is a blob of kind ``elf-shared`` whose target is the device's and that requires
-:data:`DEVICE_KIND`, :data:`DEVICE_CODE` and :data:`KERNELS`. A function opened without a table (``self`` is null) raises RuntimeError.
+A host part is a blob of kind ``elf-shared`` whose target is the device's and that requires :data:`DEVICE_KIND`,
+:data:`DEVICE_CODE` and :data:`KERNELS`. A function opened without a table (``self`` is null) raises RuntimeError.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ DEVICE_CODE: Final = "device_code"
 """Requirement of a host part: the sha256 of the blob that its kernels are in."""
 HOST_IR: Final = "host-ir"
 """Kind of the text that packs keep beside kernels: the host functions as IR, for machines that no host part fits."""
+HOST_IR_SUFFIX: Final = "host.gmir"
+"""How the name of that text ends: ``text/NAME.host.gmir`` belongs to the kernels in ``code/NAME.*``."""
 
 CONTEXT_PARAMETER: Final = "context"
 """The name of the trailing parameter, a handle, by which functions that launch pass the table on."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,10 @@ class ExecutionOptions:
     """What runs for a call of a C symbol. Pointers arrive as one-dimensional NumPy arrays from their place on."""
     packed: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     """What runs for a packed call by name. Tensors arrive as NumPy arrays."""
+    launcher: Callable[[str, Sequence[Any], Sequence[int], int], None] | None = None
+    """What launches a kernel whose code is not in the module (its body is empty): name, arguments (numbers and
+    :class:`~gristmill.interp.memory.Pointer`), extents in the order of the launch, bytes of dynamic shared memory. It is
+    not called for launches without threads."""
 
 
 DEFAULT_OPTIONS = ExecutionOptions()

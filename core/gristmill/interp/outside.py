@@ -1,4 +1,4 @@
-"""Calls out of the module: C symbols and packed functions, which the options give as Python callables."""
+"""Calls out of the module: C symbols, packed functions and launches, which the options give as Python callables."""
 
 from __future__ import annotations
 
@@ -78,6 +78,15 @@ def call_packed(execution: Execution, site: int, name: str, args: tuple[Any, ...
             hint="give a Python function for it in the option `packed`",
         )
     return _result(function(*(_plain(arg) for arg in args)), dtype)
+
+
+def launch_elsewhere(
+    execution: Execution, kernel: str, args: tuple[Any, ...], extents: tuple[int, ...], dynamic_shared: int | None
+) -> None:
+    """Launch a kernel whose code is not in the module: by what the options give, or with an empty body, which does nothing."""
+    launcher = execution.options.launcher
+    if launcher is not None and all(extent > 0 for extent in extents):
+        launcher(kernel, args, extents, dynamic_shared or 0)
 
 
 def _plain(arg: Any) -> Any:

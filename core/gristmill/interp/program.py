@@ -21,7 +21,7 @@ from gristmill.interp.expressions import Visit
 from gristmill.interp.formats import decode_bfloat16_table, decode_float16_table
 from gristmill.interp.lockstep import LockStepWriter
 from gristmill.interp.memory import Pointer, Tensor
-from gristmill.interp.outside import call_extern, call_packed
+from gristmill.interp.outside import call_extern, call_packed, launch_elsewhere
 from gristmill.interp.packed import PACKED_HELPERS
 from gristmill.interp.ranges import disjoint
 from gristmill.interp.reports import Site
@@ -93,6 +93,7 @@ class Program:
             "unknown_extent": unknown_extent,
             "call_extern": call_extern,
             "call_packed": call_packed,
+            "launch_elsewhere": launch_elsewhere,
             "data_of": data_of,
         }
 
@@ -344,6 +345,11 @@ class FunctionWriter(LockStepWriter, over=(*EXPRESSIONS, *STATEMENTS)):
 
     def launch_text(self, node: s.Launch, args: list[str], extents: list[str], dynamic: str, site: int) -> str:
         kernel = self.program.functions[node.kernel]
+        if isinstance(kernel.body, s.Seq) and not kernel.body.body:
+            sizes = "".join(f"{extent}, " for extent in extents)
+            return (
+                f"launch_elsewhere(E, {self.program.constant(kernel.name)}, {tuple_text(args)}, ({sizes}), {dynamic})"
+            )
         name = self.program.request(kernel, Mode.DEVICE)
         waits = kernel.name in self.with_barriers
         entries = ", ".join(

@@ -214,6 +214,24 @@ class NativeLaunch:
     owner: Any = None
 
 
+@dataclass(frozen=True, slots=True)
+class NativeFunction:
+    """A function of the packed interface as machine code: address and ``self``; ``owner`` keeps both alive."""
+
+    code: int
+    context: int
+    owner: Any
+    release_gil: bool = False
+
+
+class HostCode(LoadedCode, Protocol):
+    """Loaded host code, whose functions other machine code can call."""
+
+    def native(self, entry: str) -> NativeFunction:
+        """The machine code of an exported function. Raises UserError (GM0913) where there is none."""
+        ...
+
+
 class KernelCode(LoadedCode, Protocol):
     """Loaded code of kernels, which host functions launch."""
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from gristmill.errors import Diagnostic, UserError, close_match
+from gristmill.errors import close_match
 from gristmill.pack import Function, Manifest, PackReader, save
 from gristmill.plugin.protocols import LoadedCode
 from gristmill.runtime.variants import Refusal
@@ -104,10 +104,13 @@ class LoadedPack:
         entries = [(placed, *placed.entries[name]) for placed in self._placed if name in placed.entries]
         if not entries:
             raise AttributeError(self._missing(name))
-        functions = {placed.device_type: code.function(entry) for placed, code, entry in reversed(entries)}
-        if len(functions) == 1:
-            return next(iter(functions.values()))
-        return DeviceDispatch(name, functions)
+        by_type = {placed.device_type: (code, entry) for placed, code, entry in reversed(entries)}
+        if len(by_type) == 1:
+            code, entry = next(iter(by_type.values()))
+            return code.function(entry)
+        return _native_dispatch(name, by_type) or DeviceDispatch(
+            name, {kind: code.function(entry) for kind, (code, entry) in by_type.items()}
+        )
 
     def _missing(self, name: str) -> str:
         if name in self.functions:
@@ -126,8 +129,26 @@ class LoadedPack:
         return f"<gristmill pack {self.name}: {names or 'no functions'}; on {', '.join(self.devices)}>"
 
 
+def _native_dispatch(name: str, by_type: Mapping[int, tuple[LoadedCode, str]]) -> Any:
+    """A native function that goes by the device of its arrays; None where some code is not machine code."""
+    natives = {kind: getattr(code, "native", None) for kind, (code, _) in by_type.items()}
+    dispatchers = [code.dispatcher() for code, _ in by_type.values() if hasattr(code, "dispatcher")]
+    if not dispatchers or not all(natives.values()):
+        return None
+    from gristmill.runtime.host_functions import dispatching
+
+    return dispatching(
+        name,
+        {kind: native(by_type[kind][1]) for kind, native in natives.items() if native is not None},
+        dispatchers[0],
+    )
+
+
 class DeviceDispatch:
-    """A function of a pack with code for several kinds of device: the first array among the arguments decides."""
+    """A function of a pack with code for several kinds of device: the first array among the arguments decides.
+
+    What :func:`_native_dispatch` does natively, for code that is not machine code.
+    """
 
     __slots__ = ("functions", "name")
 
@@ -144,14 +165,9 @@ class DeviceDispatch:
             kind = int(locate()[0])
             function = self.functions.get(kind)
             if function is None:
-                raise UserError(
-                    Diagnostic(
-                        "GM0909",
-                        f"{self.name} has no code for arrays of DLPack device type {kind}; "
-                        f"it has for {', '.join(map(str, sorted(self.functions)))}",
-                        hint="put the arrays on a device that the pack is built for",
-                    )
-                )
+                from gristmill.runtime.host_functions import no_code_for
+
+                raise no_code_for(self.name, kind, sorted(self.functions))
             return function(*args)
         # No array at all: any code gives the same result, and the CPU (type 1) has the least way to go.
         return self.functions.get(1, next(iter(self.functions.values())))(*args)

@@ -17,6 +17,7 @@ from gristmill.plugin.guarded import watched
 from gristmill.plugin.protocols import Device, LoadedCode, Runtime
 from gristmill.runtime.devices import Runtimes, probe, this_process
 from gristmill.runtime.externs import given_address
+from gristmill.runtime.host_parts import launches_kernels, place_kernels
 from gristmill.runtime.loaded_pack import LoadedPack, Placed
 from gristmill.runtime.variants import Refusal, choose, kernel_records, nothing_fits
 
@@ -56,7 +57,7 @@ def load(
         try:
             onto = chosen if chosen is not None else runtimes.open(runtime, _first_index(runtime))
             with watched(runtimes.registry.origin("runtimes", runtime.name), f"loading code on {onto.name}"):
-                placed.append(_place(reader, onto, members, addresses))
+                placed.append(_place(reader, onto, members, runtimes, addresses, refused))
         except PluginError as fault:
             # A broken plugin stops no other.
             faults.append(fault)
@@ -71,10 +72,22 @@ def _first_index(runtime: Runtime) -> int:
     return found[0].index if found else 0
 
 
-def _place(reader: PackReader, device: Device, members: tuple[Member, ...], externs: Mapping[str, int]) -> Placed:
-    """Load onto a device, for each function of the pack, the best code that has it."""
+def _place(
+    reader: PackReader,
+    device: Device,
+    members: tuple[Member, ...],
+    runtimes: Runtimes,
+    externs: Mapping[str, int],
+    refused: list[Refusal],
+) -> Placed:
+    """Load onto a device, for each function of the pack, the best code that has it; adds to ``refused``."""
     entries: dict[str, tuple[LoadedCode, str]] = {}
     for member in members:
+        if launches_kernels(device):
+            found, not_here = place_kernels(reader, device, member, runtimes, externs)
+            entries = {**found, **entries}
+            refused += not_here
+            continue
         records = kernel_records(member, reader.name)
         wanted = [record for record in records if record.name not in entries]
         if not wanted:

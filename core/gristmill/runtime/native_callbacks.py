@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from gristmill.codegen.packed_interface import OBJECT_HEADER_BYTES, TypeIndex
 from gristmill.plugin.protocols import KernelDevice, NativeLaunch
 
 _LAUNCH = ctypes.CFUNCTYPE(
@@ -27,11 +28,9 @@ _LAUNCH = ctypes.CFUNCTYPE(
 _ALLOCATE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32)
 _RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
-# A TVMFFIAny (tvm/ffi/c_api.h): type index, padding, value. Type indices: 1 int, 2 bool, 3 float, 4 pointer.
+# A TVMFFIAny (tvm/ffi/c_api.h): type index, padding, value.
 _ANY = struct.Struct("<iIq")
 _ANY_FLOAT = struct.Struct("<iId")
-_BOOL, _FLOAT, _POINTER = 2, 3, 4
-
 _KIND = b"gristmill.Raised"
 
 
@@ -94,12 +93,12 @@ def _values(args: int, count: int) -> list[int | float | bool]:
     for number in range(count):
         start = number * _ANY.size
         kind, _, value = _ANY.unpack_from(data, start)
-        if kind == _FLOAT:
+        if kind == TypeIndex.FLOAT:
             found.append(_ANY_FLOAT.unpack_from(data, start)[2])
-        elif kind == _POINTER:
+        elif kind == TypeIndex.POINTER:
             found.append(value % (1 << 64))
         else:
-            found.append(bool(value) if kind == _BOOL else value)
+            found.append(bool(value) if kind == TypeIndex.BOOL else value)
     return found
 
 
@@ -107,3 +106,15 @@ def _address(callback: Callable[..., Any]) -> int:
     found = ctypes.cast(callback, ctypes.c_void_p).value  # type: ignore[arg-type]
     assert found is not None
     return found
+
+
+def first_device_type(args: int, count: int) -> int:
+    """DLPack's type of the device of the first array among packed arguments; 0 if there is none."""
+    data = ctypes.string_at(args, count * _ANY.size)
+    for number in range(count):
+        kind, _, value = _ANY.unpack_from(data, number * _ANY.size)
+        if kind in (TypeIndex.DLTENSOR, TypeIndex.TENSOR):
+            start = value % (1 << 64) + (OBJECT_HEADER_BYTES if kind == TypeIndex.TENSOR else 0)
+            # A DLTensor begins with its data pointer; then comes the type of its device.
+            return ctypes.c_int32.from_address(start + ctypes.sizeof(ctypes.c_void_p)).value
+    return 0

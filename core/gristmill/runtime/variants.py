@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from gristmill.codegen.context_table import DEVICE_KIND
 from gristmill.errors import Diagnostic, MissingError, UserError
 from gristmill.pack import Json, Manifest, Member
 from gristmill.plugin.artifacts import KernelArgument, KernelRecord, Scalar
@@ -35,6 +36,9 @@ def choose(manifest: Manifest, runtimes: Runtimes, only: str = "", target: str =
     known = [runtime for runtime in runtimes.all() if only in ("", runtime.name)]
     without_device: dict[str, str] = {}
     for member in manifest.blobs:
+        if DEVICE_KIND in member.requirements:
+            # Host functions go with the kernels that they launch.
+            continue
         if target not in ("", member.target):
             refused.append(Refusal(member, f"target {target} was asked for"))
             continue

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _EXECUTOR_PICTURE = (13, 17)
 """Size of the picture that the executor, which is slow, checks the kernels on."""
 _TIMED_RUNS = 5
+_SLOW_RUNTIME = "reference"
 
 
 @dataclass(frozen=True)
@@ -95,11 +96,15 @@ def demonstrate(output: str, chosen: Collection[str] | None = None) -> Demonstra
 
 
 def present_devices(chosen: Collection[str] | None) -> tuple[list[str], list[tuple[str, str]]]:
-    """Names of the devices to run on, and what is absent with the reason. Raises MissingError for a chosen one."""
+    """Names of the devices to run on, and what is absent with the reason. Raises MissingError for a chosen one.
+
+    The reference device, which would take hours over the photograph, is left out unless it is chosen.
+    """
     if chosen is not None:
         return [device(name).name for name in chosen], []
     found = devices()
-    return [row.name for row in found if row.is_here], [(row.name, row.reason) for row in found if not row.is_here]
+    here = [row.name for row in found if row.is_here and row.name.partition(":")[0] != _SLOW_RUNTIME]
+    return here, [(row.name, row.reason) for row in found if not row.is_here]
 
 
 def _run_on(

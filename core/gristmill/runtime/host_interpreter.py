@@ -1,0 +1,124 @@
+"""Host functions on the reference executor, where no compiled host part of a pack fits this machine.
+
+The executor runs the host functions as the pack keeps them, checks of arguments included, and launches their kernels
+through the device, as compiled code does: slower, with the same results.
+"""
+
+from __future__ import annotations
+
+import builtins
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gristmill.codegen.packed_interface import EXPORT_PREFIX
+from gristmill.interp import AssertionFailed, ExecutionOptions, Executor
+from gristmill.interp.memory import Memory, Pointer, Tensor, compact_strides
+from gristmill.ir.dtype import parse_dtype
+from gristmill.ir.module import CallingConvention
+from gristmill.ir.parser import parse_module
+from gristmill.ir.verify import check
+from gristmill.plugin.protocols import KernelCode, KernelDevice
+
+
+class InterpretedHost:
+    """Loaded code: host functions as IR, bound to a device and its kernels."""
+
+    def __init__(self, text: str, name: str, kernels: KernelCode, device: KernelDevice) -> None:
+        """``name`` is what messages call the text. Raises UserError (GM04xx) for a text that is no module."""
+        module = parse_module(text, name)
+        check(module)
+        self._executor = Executor(module)
+        self._kernels = kernels
+        self._device = device
+        # Functions are prepared when they are first called, which two threads must not do at once.
+        self._lock = threading.RLock()
+        self.entries: Mapping[str, str] = {
+            (function.facts.symbol or "").removeprefix(EXPORT_PREFIX): function.name
+            for function in module.functions
+            if function.facts.convention is CallingConvention.PACKED_HOST
+        }
+
+    def function(self, entry: str) -> Callable[..., Any]:
+        """A callable for the function of the module with that name."""
+
+        def call(*args: Any) -> Any:
+            return self._call(entry, args)
+
+        call.__name__ = call.__qualname__ = entry.removeprefix(EXPORT_PREFIX)
+        return call
+
+    def _call(self, entry: str, args: Sequence[Any]) -> Any:
+        held = [_argument(arg) for arg in args]
+        memories = _DeviceMemories(self._device)
+        options = ExecutionOptions(launcher=lambda *launch: self._launch(memories, *launch))
+        try:
+            with self._lock:
+                return self._executor.call_packed(entry, [given for given, _ in held], options).value
+        except AssertionFailed as failed:
+            kind = getattr(builtins, failed.kind, RuntimeError)
+            raise kind(failed.message) from None
+        finally:
+            memories.release()
+
+    def _launch(
+        self,
+        memories: _DeviceMemories,
+        kernel: str,
+        args: Sequence[Any],
+        extents: Sequence[int],
+        dynamic_shared: int,
+    ) -> None:
+        given = [memories.address(arg) if arg is None or isinstance(arg, Pointer) else arg for arg in args]
+        self._device.launch(self._kernels.handle(kernel), given, list(extents), dynamic_shared)
+
+
+class _DeviceMemories:
+    """Memory of the device for what the host functions of one call allocate, made when a kernel first gets it."""
+
+    def __init__(self, device: KernelDevice) -> None:
+        self._device = device
+        self._made: dict[int, tuple[int, Memory]] = {}
+
+    def address(self, pointer: Pointer | None) -> int:
+        """Where on the device a pointer of the host function leads."""
+        if pointer is None:
+            return 0
+        memory = pointer.memory
+        if memory.address:
+            return memory.address + pointer.offset
+        if id(memory) not in self._made:
+            self._made[id(memory)] = self._device.allocate(memory.size, 256), memory
+        return self._made[id(memory)][0] + pointer.offset
+
+    def release(self) -> None:
+        for address, _ in self._made.values():
+            self._device.release(address)
+
+
+def _argument(arg: Any) -> tuple[Any, Any]:
+    """What the executor gets for an argument, and what must live as long as the call."""
+    import tvm_ffi
+
+    if hasattr(arg, "__tvm_ffi_object__"):
+        arg = arg.__tvm_ffi_object__()
+    elif hasattr(arg, "__dlpack__") and not isinstance(arg, tvm_ffi.Tensor):
+        arg = tvm_ffi.from_dlpack(arg)
+    if not isinstance(arg, tvm_ffi.Tensor):
+        # A NumPy number is the Python number that it stands for.
+        return (arg.item() if type(arg).__module__ == "numpy" and hasattr(arg, "item") else arg), arg
+    kind, index = arg.__dlpack_device__()
+    address, shape = int(arg.data_ptr()), tuple(int(size) for size in arg.shape)
+    strides = tuple(int(stride) for stride in arg.strides) if shape else ()
+    # The host has nothing to read there: any access is out of bounds.
+    memory = Memory("device memory", memoryview(bytearray()), memoryview(bytearray()), address=address)
+    tensor = Tensor(
+        Pointer(memory, 0),
+        parse_dtype(str(arg.dtype)),
+        shape,
+        strides or compact_strides(shape),
+        int(kind),
+        int(index),
+        is_null=address == 0,
+    )
+    return tensor, arg
