@@ -8,7 +8,7 @@ machine. The host code is kept as text too: where none of the compiled parts fit
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from gristmill.plugin.registry import Registry
 
 LAST_COMMON_PHASE = "host"
+_NATIVE = "native"
 HOST_BLOB_KIND = "elf-shared"
-DEFAULT_HOSTS = ("x86-64-v2", "aarch64")
+KNOWN_HOSTS = ("x86-64-v2", "aarch64")
+"""Machines that a manifest may name whether or not there is a code generator for them."""
 
 
 def generate_for_device(
@@ -73,8 +75,26 @@ def _tied(blob: Blob, target: str, ties: Mapping[str, Scalar]) -> Blob:
     return replace(blob, target=target, requirements={**blob.requirements, **ties})
 
 
+def unknown_hosts(hosts: Sequence[str], registry: Registry) -> list[int]:
+    """The places of names that no installed target kind makes host code for, and that are no known machine's either."""
+    return [
+        place for place, host in enumerate(hosts) if host not in KNOWN_HOSTS and host_target(host, registry) is None
+    ]
+
+
+def host_names(registry: Registry) -> list[str]:
+    """The machines that host parts can be compiled for."""
+    kinds = [kind for kind in registry.target_kinds() if HOST_BLOB_KIND in kind.blob_kinds]
+    return [name for kind in kinds for name in kind.architectures if name != _NATIVE]
+
+
 def host_target(host: str, registry: Registry) -> tuple[TargetKind, Target] | None:
-    """The target kind that makes host code for a machine, and the resolved target; None if no kind does."""
+    """The target kind that makes host code for a machine, and the resolved target; None if no kind does.
+
+    ``native`` is no name of a machine here: a pack must not depend on where it was built.
+    """
+    if host == _NATIVE:
+        return None
     for kind in registry.target_kinds():
         if HOST_BLOB_KIND not in kind.blob_kinds:
             continue

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gristmill.build.assemble import assemble
 from gristmill.build.compile import Compiled, Compiler, Job, plan_job
+from gristmill.build.device_parts import host_names, unknown_hosts
 from gristmill.build.manifest import Manifest, load_manifest, missing_sources
 from gristmill.build.manifest_kinds import refuse_unknown_texts, resolve_targets, unknown_texts
 from gristmill.build.report import BuildReport, PackReport, PartReport
@@ -124,6 +125,8 @@ class Plan:
         _check_chosen("module", modules, [module.name for module in read.modules])
         _check_chosen("target", targets, [target.name for target in read.targets])
         resolved = resolve_targets(read, kinds)
+        if any(kinds[target.kind].capabilities(target).is_device for target in resolved.values()):
+            _check_hosts(read, registry)
         jobs = [
             plan_job(read, module, read.targets_by_name[name], resolved[name], texts)
             for module in read.modules
@@ -158,6 +161,23 @@ def _broken_kind(error: UserError, registry: Registry) -> GristmillError:
             fault.__cause__ = problem.cause
             return fault
     return error
+
+
+def _check_hosts(manifest: Manifest, registry: Registry) -> None:
+    hosts = manifest.project.host
+    if wrong := unknown_hosts(hosts, registry):
+        known = host_names(registry)
+        raise manifest.error(*(_unknown_host(manifest, place, hosts[place], known) for place in wrong))
+
+
+def _unknown_host(manifest: Manifest, place: int, host: str, known: Sequence[str]) -> Diagnostic:
+    near = close_match(host, known)
+    return Diagnostic(
+        "GM1102",
+        f"there is no code generator for the host `{host}`",
+        manifest.project.place_of("host", place),
+        hint=f"did you mean `{near}`?" if near else f"there is for {', '.join(known) or 'none'}",
+    )
 
 
 def _check_chosen(what: str, chosen: Collection[str] | None, known: Sequence[str]) -> None:

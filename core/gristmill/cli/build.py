@@ -69,6 +69,10 @@ def write_report(report: BuildReport) -> None:
         ],
         numbers=["functions", "size", "ms"],
     )
+    for pack in report.packs:
+        for part in pack.parts:
+            for note in part.notes:
+                print(f"{pack.module} for {part.target}: {note}")
     written = sum(pack.changed for pack in report.packs)
     kept = len(report.packs) - written
     unchanged = f", {kept} unchanged" if kept else ""
