@@ -28,6 +28,8 @@ class Knob(Generic[Value]):
     meaning: str
     default: Value
     read: Callable[[str], Value]
+    default_text: str
+    """What holds where the variable is not set, in words."""
 
     def value(self) -> Value:
         """What the variable says now. Raises UserError (GM0003) where it can't be read."""
@@ -63,17 +65,22 @@ def _path(text: str) -> str:
     return os.path.expanduser(text)
 
 
-TRACEBACK = Knob("GRISTMILL_TRACEBACK", "1 shows Python's traceback under internal errors.", False, _switch)
+TRACEBACK = Knob("GRISTMILL_TRACEBACK", "1 shows Python's traceback under internal errors.", False, _switch, "off")
 
 DISABLED_PLUGINS: Knob[tuple[str, ...]] = Knob(
     "GRISTMILL_DISABLE_PLUGINS",
     "Plugins to leave out, by entry-point or distribution name, separated by commas.",
     (),
     _names,
+    "none",
 )
 
 CACHE_FOLDER = Knob(
-    "GRISTMILL_CACHE_DIR", "Folder of the build cache; by default `gristmill` in the user's cache folder.", "", _path
+    "GRISTMILL_CACHE_DIR",
+    "Folder of the build cache; by default `gristmill` in the user's cache folder.",
+    "",
+    _path,
+    "the user's cache folder",
 )
 
 THREADS = Knob(
@@ -81,10 +88,15 @@ THREADS = Knob(
     "How many threads parallel loops use; by default as many as the process may run on.",
     0,
     _count,
+    "all that the process may use",
 )
 
 DUMP_FOLDER = Knob(
-    "GRISTMILL_DUMP", "Folder that the module is written to after every pass that changed it, numbered.", "", _path
+    "GRISTMILL_DUMP",
+    "Folder that the module is written to after every pass that changed it, numbered.",
+    "",
+    _path,
+    "nothing is written",
 )
 
 ALL: tuple[Knob[bool] | Knob[str] | Knob[int] | Knob[tuple[str, ...]], ...] = (
@@ -94,11 +106,6 @@ ALL: tuple[Knob[bool] | Knob[str] | Knob[int] | Knob[tuple[str, ...]], ...] = (
     THREADS,
     DUMP_FOLDER,
 )
-
-
-def disabled_plugins() -> tuple[str, ...]:
-    """The plugins that the environment switches off."""
-    return DISABLED_PLUGINS.value()
 
 
 def cache_folder() -> str:

@@ -130,9 +130,12 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
         "status": "ok",
         "detail": "/somewhere",
     }
-    assert findings["GRISTMILL_DUMP"]["status"] == "absent"
+    assert findings["GRISTMILL_DUMP"]["status"] == "not set"
     assert main(["doctor"]) == 0
-    assert "  ok       river:0: the brook\n" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "  ok       river:0: the brook\n" in shown
+    assert "  not set  GRISTMILL_NUM_THREADS: default: all that the process may use. How many threads" in shown
+    assert "absent" not in shown
 
 
 def test_doctor_says_what_is_missing_and_why(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:

@@ -70,8 +70,12 @@ def test_inspect_and_export_of_an_installed_package(
     out = tmp_path / "blur.so"
     assert main(["export", "kitforcommands:blur", "--member", "code/blur.v2.so", "-o", str(out)]) == 0
     assert out.read_bytes() == CODE["code/blur.v2.so"]
-    assert main(["inspect", "kitforcommands:blurr"]) == 1
-    assert "did you mean `kitforcommands:blur`?" in capsys.readouterr().err
+    capsys.readouterr()
+    assert main(["verify", "kitforcommands:blur"]) == 0
+    assert capsys.readouterr().out == "kitforcommands:blur: ok\n"
+    for command in ("inspect", "verify"):
+        assert main([command, "kitforcommands:blurr"]) == 1
+        assert "did you mean `kitforcommands:blur`?" in capsys.readouterr().err
     sys.modules.pop("kitforcommands", None)
 
 
@@ -123,7 +127,9 @@ def test_what_is_no_pack(tmp_path: Path, capsys: Capture) -> None:
         assert main([command[0], str(tmp_path / "x.kpack"), *command[1:]]) == 1
         assert "GM0801" in capsys.readouterr().err
         assert main([command[0], str(tmp_path / "absent.kpack"), *command[1:]]) == 1
-        assert "GM0811" in capsys.readouterr().err
+        shown = capsys.readouterr().err
+        assert "GM0811" in shown
+        assert "`gristmill build` writes packs to build/kernels/NAME.kpack" in shown
     assert not (tmp_path / "out").exists()
 
 

@@ -375,3 +375,22 @@ def test_gristmill_files_too():
     with pytest.raises(UserError) as caught:
         parse_source(KERNELS["mutable scalars"], "kernel.py")
     assert caught.value.code == "GM0209"
+
+
+def test_attributes_of_blocks_change_nothing():
+    plain = """
+@T.prim_func
+def f(A: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("b"):
+            v = T.axis.spatial(8, i)
+            ATTRIBUTES
+            A[v] = 1.0
+"""
+    given = plain.replace(
+        "ATTRIBUTES", 'T.block_attr({"meta_schedule.thread_extent_low_inclusive": 32, "anything": "1"})'
+    )
+    without = read(CLASSIC + plain.replace("            ATTRIBUTES\n", ""))
+    assert first_difference(read(CLASSIC + given), without) is None
+    with pytest.raises(UserError, match="GM0336"):
+        parse_source("from gristmill.script import tir as T\n" + given, "kernel.py")

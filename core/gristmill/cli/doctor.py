@@ -23,7 +23,10 @@ from gristmill.version import __version__
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report. ``status`` is ``ok``, ``missing`` (something does not work) or ``absent`` (fine without)."""
+    """One line of the report.
+
+    ``status`` is ``ok``, ``missing`` (something does not work), ``absent`` (fine without) or, of a setting, ``not set``.
+    """
 
     section: str
     name: str
@@ -144,8 +147,8 @@ def _settings() -> list[Finding]:
             findings.append(Finding("Settings", knob.name, "missing", str(error).partition("\n")[0]))
             continue
         is_set = value != knob.default
-        detail = f"{value}" if is_set else f"not set. {knob.meaning}"
-        findings.append(Finding("Settings", knob.name, "ok" if is_set else "absent", detail))
+        detail = f"{value}" if is_set else f"default: {knob.default_text}. {knob.meaning}"
+        findings.append(Finding("Settings", knob.name, "ok" if is_set else "not set", detail))
     findings.append(Finding("Settings", "cache folder", "ok", knobs.cache_folder()))
     return findings
 

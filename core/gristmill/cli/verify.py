@@ -15,7 +15,9 @@ from gristmill.pack import verify_pack
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("packs", nargs="+", metavar="pack", help="a .kpack file")
+    parser.add_argument(
+        "packs", nargs="+", metavar="pack", help="a .kpack file, or PACKAGE:MODULE of an installed package"
+    )
     add_json_option(parser)
 
 

@@ -40,9 +40,8 @@ def open_pack(source: Source, name: str = "") -> PackReader:
         content = FileContent(path, named)
     except (OSError, ValueError) as error:
         what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise UserError(
-            Diagnostic("GM0811", f"{named} cannot be opened: {what}", hint="check the path; packs end in .kpack")
-        ) from None
+        hint = "check the path; `gristmill build` writes packs to build/kernels/NAME.kpack"
+        raise UserError(Diagnostic("GM0811", f"{named} cannot be opened: {what}", hint=hint)) from None
     if not content.is_plain:
         raise _no_pack(named, "it is a folder" if os.path.isdir(path) else "it is no plain file")
     return PackReader(content, named)

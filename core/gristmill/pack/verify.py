@@ -12,19 +12,20 @@ import zlib
 from gristmill.errors import Diagnostic, UserError
 from gristmill.pack import container
 from gristmill.pack.format import MANIFEST_NAME
+from gristmill.pack.installed import find_pack
 from gristmill.pack.reader import PackReader, Source, open_pack
 
 _HINT = "another ZIP tool would read another pack from this file; build it again or fetch it again"
 
 
 def verify_pack(source: Source, name: str = "") -> list[Diagnostic]:
-    """All that is wrong with a pack; an empty list if nothing is.
+    """All that is wrong with a pack; an empty list if nothing is. ``imagekit:blur`` names one of an installed package.
 
     Besides the refusals of ``open_pack`` and ``PackReader.blob``: GM0809 for a wrong CRC, GM0810 where local headers, the
     central directory and the manifest do not agree exactly, or other bytes lie between or after the members.
     """
     try:
-        with open_pack(source, name) as reader:
+        with open_pack(source, name) if name else find_pack(source) as reader:
             return _faults(reader)
     except UserError as error:
         return list(error.diagnostics)

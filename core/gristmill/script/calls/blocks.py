@@ -205,9 +205,14 @@ _BLOCK_ATTRIBUTES_IGNORED = (
 
 
 def _block_attribute(ctx: Context, call: ast.Call) -> Value:
-    """``T.block_attr({...})``: hints of TVM's schedules, which change nothing here and are read over."""
+    """``T.block_attr({...})``: hints of TVM's schedules, which change nothing here and are read over.
+
+    Files in TVM's dialect were written for its schedules, so there every attribute is read over.
+    """
     node = bind(ctx, call, ("attributes",))["attributes"]
     _parts(ctx, call)
+    if ctx.is_tvmscript:
+        return None
     keys = node.keys if isinstance(node, ast.Dict) else [node]
     for key in keys:
         name = key.value if isinstance(key, ast.Constant) else None
