@@ -26,7 +26,8 @@ After::
 
 Requires: plain host functions. Ensures: what is exported has the packed convention; the plain functions are private
 and keep their names, so calls inside the module stay as they are. A result that is a scalar goes into ``result``;
-without one ``result`` stays None, as the caller has set it.
+without one ``result`` stays None, as the caller has set it. Functions that launch kernels, themselves or through what
+they call, get the context of the packed function, its ``self``, as a last parameter (:mod:`gristmill_launch.contexts`).
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from gristmill.ir.span import place_of
 from gristmill.ir.stmt import Bind, Evaluate, Return, Stmt, View
 from gristmill.passes.manager import Pass
 from gristmill_launch.array_arguments import ArrayArgument, bind_sizes, check_layout, read_array
+from gristmill_launch.contexts import with_contexts
 from gristmill_launch.messages import Messages
 from gristmill_launch.scalar_arguments import read_scalar
 
@@ -62,6 +64,7 @@ class LowerPackedInterface(Pass):
         Raises UserError: GM0650 for a size that the arguments do not determine, GM0651 for a name that is taken.
         """
         names = {function.name for function in module.functions}
+        module, launching = with_contexts(module)
         found: list[Function] = []
         for function in module.functions:
             if not function.is_public or function.facts.convention is not CallingConvention.PLAIN:
@@ -71,7 +74,7 @@ class LowerPackedInterface(Pass):
             if packed_name in names:
                 raise _taken(function, packed_name)
             found.append(function.with_facts(symbol=None))
-            found.append(_packed(function, packed_name, self.device_type))
+            found.append(_packed(function, packed_name, self.device_type, function.name in launching))
         return module.with_functions(found)
 
 
@@ -86,15 +89,16 @@ def _taken(function: Function, name: str) -> UserError:
     )
 
 
-def _packed(function: Function, name: str, device_type: int) -> Function:
+def _packed(function: Function, name: str, device_type: int, takes_context: bool) -> Function:
     """The packed function that checks arguments for ``function`` and calls it."""
     say = Messages.of(function)
+    params = function.params[:-1] if takes_context else function.params
     self_, args, result = (Var(text, HANDLE) for text in ("self", "args", "result"))
     count = Var("count", INT32)
-    statements: list[Stmt] = _check_count(say, args, count, len(function.params))
+    statements: list[Stmt] = _check_count(say, args, count, len(params))
     scalars: dict[Var, Var] = {}
     arrays: list[ArrayArgument] = []
-    for number, param in enumerate(function.params):
+    for number, param in enumerate(params):
         kind = Var(f"{param.name}_kind", INT32)
         statements.append(Bind(kind, call("packed_kind", args, const(number, INT32), dtype=INT32)))
         if isinstance(param, Buffer):
@@ -107,6 +111,10 @@ def _packed(function: Function, name: str, device_type: int) -> Function:
     statements += binding
     for array in arrays:
         statements += check_layout(say, array)
+    if takes_context:
+        context = function.params[-1]
+        assert isinstance(context, Var)
+        variables[context] = self_
     statements += _call(function, arrays, variables, result)
     facts = replace(
         function.facts, symbol=name, convention=CallingConvention.PACKED_HOST, no_alias=False, fast_math=False

@@ -3,28 +3,93 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gristmill.plugin.hookspecs import hookimpl
 from gristmill.plugin.protocols import Pass, PassContext, PassEntry
 
+if TYPE_CHECKING:
+    from gristmill.ir.target import Target
+
 GRISTMILL_API_VERSION = 1
+
+
+def _device(context: PassContext) -> Target | None:
+    """The device that a build is for; None where the target is a host, which launches nothing."""
+    return context.target if context.capabilities.is_device else None
+
+
+def _bind_targets(context: PassContext) -> Pass:
+    from gristmill_launch.bind_targets import BindTargets
+
+    return BindTargets(_device(context))
+
+
+def _annotate_device_regions(context: PassContext) -> Pass:
+    from gristmill_launch.annotate_device_regions import AnnotateDeviceRegions
+
+    return AnnotateDeviceRegions(_device(context))
+
+
+def _split_host_device(context: PassContext) -> Pass:
+    from gristmill_launch.split_host_device import SplitHostDevice
+
+    return SplitHostDevice()
+
+
+def _lower_launches(context: PassContext) -> Pass:
+    from gristmill_launch.lower_launches import LowerLaunches
+
+    return LowerLaunches()
 
 
 def _lower_packed_interface(context: PassContext) -> Pass:
     from gristmill_launch.lower_packed_interface import LowerPackedInterface
 
-    return LowerPackedInterface()
+    device_type = context.options.get("device_type")
+    return LowerPackedInterface() if device_type is None else LowerPackedInterface(int(device_type))
 
 
 @hookimpl
 def gristmill_passes() -> Sequence[PassEntry]:
-    """``lower_packed_interface``, in every build."""
+    """Launch lowering, which does nothing in builds for hosts, and the packed interface; all of it in every build."""
     return [
+        PassEntry(
+            name="bind_targets",
+            phase="split",
+            make=_bind_targets,
+            summary="Every function is bound to host or device; one for both becomes two.",
+            required=True,
+        ),
+        PassEntry(
+            name="annotate_device_regions",
+            phase="split",
+            make=_annotate_device_regions,
+            summary="What begins a launch in host functions is put into device regions.",
+            required=True,
+            after=("bind_targets",),
+        ),
+        PassEntry(
+            name="split_host_device",
+            phase="split",
+            make=_split_host_device,
+            summary="Device regions become kernels, launched where the regions stood.",
+            required=True,
+            after=("annotate_device_regions",),
+        ),
+        PassEntry(
+            name="lower_launches",
+            phase="split",
+            make=_lower_launches,
+            summary="Calls from host to device become launches; host code leaves the device's memory alone.",
+            required=True,
+            after=("split_host_device",),
+        ),
         PassEntry(
             name="lower_packed_interface",
             phase="host",
             make=_lower_packed_interface,
             summary="Public functions get the packed interface, which checks its arguments and calls the plain function.",
             required=True,
-        )
+        ),
     ]

@@ -100,3 +100,27 @@ function @f(y: int32[4]) {
     with pytest.raises(ExecutionError) as caught:
         Executor(module).call("f", [np.zeros(4, np.int32)])
     assert caught.value.diagnostics[0].code == "GM0515"
+
+
+def test_each_thread_has_a_copy_of_a_scalar_of_the_host():
+    module = module_of("""
+function @f<n: int64>(x: int64[n], out: int64[1]) {
+  allocate step: int64[] in local
+  step[] = 1
+  while step[] < 20 {
+    for t: int64 in 0 +: n thread on threadIdx.x {
+      x[t] = x[t] + step[]
+      step[] = step[] + t
+      x[t] = x[t] * step[]
+    }
+    step[] = step[] * 10
+  }
+  for u: int64 in 0 +: 1 thread on threadIdx.x {
+    out[u] = step[]
+  }
+}
+""")
+    x, out = np.zeros(3, np.int64), np.zeros(1, np.int64)
+    Executor(module).call("f", [x, out])
+    assert x.tolist() == [(t * 0 + 1 * (1 + t) + 10) * (10 + t) for t in range(3)]
+    assert out.tolist() == [100]

@@ -111,7 +111,11 @@ class LaunchWriter(BlockWriter, over=()):
             if not isinstance(node, s.View):
                 sizes = yield from self.expressions(buffer.shape)
                 pointer = self.writer.fresh("v")
-                self.instance(buffer, site, tuple_text(size.text for size in sizes), pointer)
+                if buffer.scope is Scope.LOCAL and buffer.rank == 0:
+                    key, given = self.allocation_number(buffer), self.variables[buffer.data].text
+                    self.writer.emit(f"{pointer} = E.own_copy(({key}, X.thread), {site}, X, {given})")
+                else:
+                    self.instance(buffer, site, tuple_text(size.text for size in sizes), pointer)
                 self.variables[buffer.data] = Value(pointer, buffer.data.dtype)
             elif node.source is not None:
                 self.variables[buffer.data] = self.named((yield node.source))

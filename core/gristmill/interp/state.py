@@ -185,6 +185,15 @@ class Execution(RuntimeReports):
             block.memories[key] = memory
         return Pointer(memory, 0)
 
+    def own_copy(self, key: tuple[int, int], site: int, strand: Strand, given: Pointer) -> Pointer:
+        """A thread's own copy of a scalar of the code around the launch; at first it holds what that code gave it."""
+        memories = strand.block.memories
+        if key not in memories:
+            found = memories[key] = Memory.allocate(self.sites[site].what, given.memory.size)
+            found.content[:] = given.memory.content
+            found.shadow[:] = given.memory.shadow
+        return Pointer(memories[key], 0)
+
     def view(self, pointer: Any, dtype: DType, sizes: tuple[int, ...], site: int) -> tuple[Any, Any]:
         """Elements and shadow of a buffer that lies row-major and compact from the pointer on."""
         if type(pointer) is not Pointer:

@@ -1,17 +1,18 @@
 """The text form of passes: ``unroll_loops{limit=8},simplify``, read and printed back.
 
 A pass is a frozen dataclass, so its text is its name and those fields that differ from their defaults. Values are
-integers, floats, ``true`` and ``false``, words, and lists of words joined by ``|``.
+integers, floats, ``true`` and ``false``, words, targets, and lists of words joined by ``|``.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from typing import Any, get_type_hints
 
 from gristmill.errors import Diagnostic, UserError, close_match
+from gristmill.ir.target import Target, parse_target
 from gristmill.plugin.protocols import Pass, PassContext
 
 Maker = Callable[..., Pass]
@@ -72,18 +73,26 @@ def _make(name: str, options: str, known: Mapping[str, Maker], context: PassCont
         raise unknown_pass(name, known)
     stated = _parse_options(name, options)
     if not is_dataclass(maker):
-        if stated:
+        made = maker()
+        if not stated:
+            return made
+        if not is_dataclass(made):
             raise _wrong_option(name, next(iter(stated)), "it takes no options here")
-        return maker()
-    hints = get_type_hints(maker)
-    own = {field.name: hints[field.name] for field in fields(maker)}
+        return replace(made, **_values(name, stated, type(made)))
+    values = _values(name, stated, maker)
+    derived = maker.values_for(context) if context is not None and hasattr(maker, "values_for") else {}
+    return maker(**{**derived, **values})
+
+
+def _values(name: str, stated: Mapping[str, str], kind: Any) -> dict[str, Any]:
+    """The values of the options that a text states for a pass class."""
+    hints = get_type_hints(kind)
+    own = {field.name: hints[field.name] for field in fields(kind)}
     for key in stated:
         if key not in own:
             takes = f"it takes {', '.join(own)}" if own else "it takes none"
             raise _wrong_option(name, key, takes)
-    values = {key: _parse_value(name, key, value, own[key]) for key, value in stated.items()}
-    derived = maker.values_for(context) if context is not None and hasattr(maker, "values_for") else {}
-    return maker(**{**derived, **values})
+    return {key: _parse_value(name, key, value, own[key]) for key, value in stated.items()}
 
 
 def _parse_options(name: str, text: str) -> dict[str, str]:
@@ -118,6 +127,11 @@ def _parse_value(name: str, key: str, text: str, kind: Any) -> Any:
             return kind(text)
         except ValueError:
             pass
+    if kind == (Target | None):
+        try:
+            return parse_target(text)
+        except ValueError:
+            kind = Target
     expected = "true or false" if kind is bool else f"a value of type {kind.__name__}"
     raise UserError(
         Diagnostic("GM0603", f"option `{key}` of pass `{name}` can't be `{text}`", hint=f"it takes {expected}")

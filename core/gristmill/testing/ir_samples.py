@@ -200,7 +200,7 @@ def _host() -> Function:
     count = e.Var("count", d.INT32)
     tensor, n = e.Var("tensor", d.HANDLE), e.Var("n", d.INT64)
     view = new_buffer("x", d.FLOAT32, (n,))
-    zero = const(0, d.INT32)
+    zero, axes = const(0, d.INT32), (ThreadAxis.BLOCK_X, ThreadAxis.THREAD_X)
     body = s.Seq(
         (
             s.Assert(
@@ -209,12 +209,8 @@ def _host() -> Function:
             s.Bind(tensor, call("packed_tensor", handles[1], zero, dtype=d.HANDLE)),
             s.Bind(n, call("tensor_size", tensor, zero, dtype=d.INT64)),
             s.View(view, call("tensor_data", tensor, dtype=d.HANDLE)),
-            s.Launch(
-                "kernel", (n, e.BufferRef(view)), (ThreadAxis.BLOCK_X, ThreadAxis.THREAD_X), (n, index(64)), index(256)
-            ),
-            s.Launch(
-                "kernel", (n, e.BufferRef(view)), (ThreadAxis.BLOCK_X, ThreadAxis.THREAD_X), (n, n), n, handles[0]
-            ),
+            s.Launch("kernel", (n, e.BufferRef(view)), axes, (n, index(64)), index(256)),
+            s.Launch("kernel", (n, e.BufferRef(view)), axes, (n, n), n, handles[0]),
             s.Evaluate(e.CallPacked("acme.report", (e.BufferRef(view), e.StringImm('a "text"\t\u00e9'), n), d.VOID)),
             s.Evaluate(call("packed_return", handles[2], n, dtype=d.VOID)),
             s.Return(zero),

@@ -1,0 +1,108 @@
+"""Host code that would read or write memory of a device: found, and refused at its place.
+
+Memory of the device is what public functions are given, what reaches a kernel, and views of either; through calls it
+reaches the parameters of helpers. All other memory of host code is the host's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gristmill.codegen.device_memory import device_allocations
+from gristmill.errors import Diagnostic, UserError
+from gristmill.ir.expr import AddressOf, BufferRef, CallFunction, Expr, Load, Var
+from gristmill.ir.functor import walk
+from gristmill.ir.memory import Buffer, Scope
+from gristmill.ir.module import Function, Module
+from gristmill.ir.printer import print_node
+from gristmill.ir.span import place_of
+from gristmill.ir.stmt import Bind, Launch, Store, View
+from gristmill_launch.sides import is_host
+
+
+def launching_functions(module: Module) -> frozenset[str]:
+    """The functions that launch kernels, themselves or through what they call."""
+    calls: dict[str, set[str]] = {}
+    found: set[str] = set()
+    for function in module.functions:
+        calls[function.name] = set()
+        for node in walk(function.body):
+            if isinstance(node, Launch):
+                found.add(function.name)
+            elif isinstance(node, CallFunction):
+                calls[function.name].add(node.function)
+    while more := {name for name, called in calls.items() if name not in found and called & found}:
+        found |= more
+    return frozenset(found)
+
+
+def check_host_memory(module: Module) -> None:
+    """Raise UserError (GM0659) where host code loads or stores elements of device memory."""
+    host = {
+        function.name: function
+        for function in module.functions
+        if function.facts.target is not None and is_host(function.facts.target)
+    }
+    launching = launching_functions(module)
+    known: dict[str, set[Var]] = {}
+    for name, function in host.items():
+        known[name] = set(device_allocations(function, launching))
+        for param in function.params:
+            if function.is_public and isinstance(param, Buffer) and param.scope is Scope.GLOBAL:
+                known[name].add(param.data)
+    changed = True
+    while changed:
+        changed = False
+        for function in host.values():
+            changed = _spread(function, known, host, launching) or changed
+    for name, function in host.items():
+        _check(function, known[name])
+
+
+def _spread(
+    function: Function, known: dict[str, set[Var]], host: dict[str, Function], launching: frozenset[str]
+) -> bool:
+    """Follow device memory through one function and into what it calls; whether anything new was found."""
+    here = known[function.name]
+    found = len(here)
+    others = 0
+    given = {param.data if isinstance(param, Buffer) else param for param in function.params}
+    for node in walk(function.body):
+        if isinstance(node, View) and node.source is not None and here.intersection(_pointers(node.source)):
+            here.add(node.buffer.data)
+        elif isinstance(node, Bind) and node.var.type.is_handle and here.intersection(_pointers(node.value)):
+            here.add(node.var)
+        elif isinstance(node, Launch) or (isinstance(node, CallFunction) and node.function in launching):
+            here.update(var for arg in node.args for var in _pointers(arg) if var in given)
+        if isinstance(node, CallFunction) and node.function in host:
+            there = known[node.function]
+            before = len(there)
+            for param, arg in zip(host[node.function].params, node.args, strict=True):
+                if here.intersection(_pointers(arg)):
+                    there.add(param.data if isinstance(param, Buffer) else param)
+            others += len(there) - before
+    return len(here) > found or others > 0
+
+
+def _pointers(expr: Expr) -> Iterator[Var]:
+    for node in walk(expr):
+        if isinstance(node, (AddressOf, BufferRef)):
+            yield node.buffer.data
+        elif isinstance(node, Var) and node.type.is_handle:
+            yield node
+
+
+def _check(function: Function, device: set[Var]) -> None:
+    for node in walk(function.body):
+        if isinstance(node, (Load, Store)) and node.buffer.data in device and node.buffer.scope is Scope.GLOBAL:
+            element = f"{node.buffer.name}[{', '.join(print_node(index) for index in node.indices)}]"
+            does = "reads" if isinstance(node, Load) else "writes"
+            raise UserError(
+                Diagnostic(
+                    "GM0659",
+                    f"code of the host {does} `{element}` in `{function.name}`, which is memory of the device",
+                    place_of(node.span) or place_of(function.span),
+                    label="memory of the device",
+                    hint="put this into a loop over threads; a value that the host decides by comes in as a scalar",
+                )
+            )

@@ -1,0 +1,94 @@
+"""Make a kernel of every device region, and launch it where the region stood.
+
+Before::
+
+    function @scale<n: int64>(x: float32[n], factor: float32)
+      symbol "scale"
+      target "host"
+    {
+      device_region "vulkan" {
+        for b: int64 in 0 +: (n + 63) // 64 thread on blockIdx.x {
+          for t: int64 in 0 +: 64 thread on threadIdx.x {
+            if b * 64 + t < n {
+              x[b * 64 + t] = x[b * 64 + t] * factor
+            }
+          }
+        }
+      }
+    }
+
+After::
+
+    function @scale<n: int64>(x: float32[n], factor: float32)
+      symbol "scale"
+      target "host"
+    {
+      launch @scale_kernel(x_data, factor, n) over blockIdx.x = (n + 63) // 64, threadIdx.x = 64
+    }
+
+    function @scale_kernel(x_data: ptr<float32, global>, factor: float32, n: int64)
+      symbol "scale_kernel"
+      convention kernel
+      target "vulkan"
+      launch (blockIdx.x, threadIdx.x)
+    {
+      view x: float32[n] over x_data
+      for b: int64 in 0 +: (n + 63) // 64 thread on blockIdx.x {
+        ...
+      }
+    }
+
+Requires: device regions in plain functions only (:mod:`gristmill_launch.annotate_device_regions`). Ensures: no device
+region is left; kernels return nothing, and stand after the function that launches them, in the order of the launches.
+The host evaluates extents, so what they use of the region's bindings is put in its place. Shared and local memory that
+is declared around a region is the kernel's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gristmill.ir.functor import Mutator, walk
+from gristmill.ir.module import Function, Module
+from gristmill.ir.stmt import DeviceRegion
+from gristmill.passes.manager import Pass
+from gristmill_launch.outlining import outline
+from gristmill_launch.own_memory import HostMemory, without_unused
+from gristmill_launch.sides import Names
+
+
+@dataclass(frozen=True)
+class SplitHostDevice(Pass):
+    """Make a kernel of every device region, and launch it where the region stood."""
+
+    def run(self, module: Module) -> Module:
+        """The module with a kernel for each region.
+
+        Raises UserError: GM0652-GM0657 for launches that cannot be, at the place in the user's kernel.
+        """
+        names = Names(module.functions)
+        found: list[Function] = []
+        for function in module.functions:
+            if any(isinstance(node, DeviceRegion) for node in walk(function.body)):
+                splitting = _Splitting(function, names)
+                found.append(function.with_body(without_unused(splitting.visit(function.body))))
+                found += splitting.kernels
+            else:
+                found.append(function)
+        return module.with_functions(found)
+
+
+class _Splitting(Mutator):
+    def __init__(self, function: Function, names: Names) -> None:
+        super().__init__()
+        self.function = function
+        self.memory = HostMemory.of(function)
+        self.names = names
+        self.kernels: list[Function] = []
+
+    def visit_DeviceRegion(self, node: DeviceRegion) -> Any:
+        stem = self.function.facts.symbol or self.function.name
+        outlined = outline(self.function, node, self.memory, self.names.new(f"{stem}_kernel"))
+        self.kernels.append(outlined.kernel)
+        return outlined.launch
