@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("pack", help="a .kpack file, PACKAGE:MODULE of an installed package, or a .py file of kernels")
     parser.add_argument("function", help="the function to run")
     parser.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="its arguments, in order")
-    parser.add_argument("-d", "--device", help="where to run it (default: cpu:0); not for a .py file")
+    parser.add_argument("-d", "--device", help="where to run it (default: cpu:0, or what the pack is for); not for a .py file")
     parser.add_argument("--dialect", choices=DIALECTS, default=DIALECTS[0], help="dialect of a .py file")
     parser.add_argument("--seed", type=_seed, default=0, help="seed of random arrays (default: 0)")
     parser.add_argument("--repeat", type=_count, default=1, metavar="N", help="run it N times and print the least time")
@@ -86,8 +86,9 @@ def _run_pack(options: argparse.Namespace, values: list[Any]) -> Outcome:
 
     import gristmill
 
-    options.device = options.device or "cpu:0"
     pack = gristmill.load(options.pack)
+    if options.device is None:
+        options.device = "cpu:0" if "cpu:0" in pack.devices else pack.devices[0]
     try:
         # By item: attributes of a pack are its methods too.
         function = pack[options.function]
