@@ -59,6 +59,16 @@ def test_attributes_are_looked_up_once(make_pack: MakePack, runtimes: Runtimes) 
     assert {"pair", "nothing", "functions", "inspect"} <= set(dir(pack))
 
 
+def test_help_shows_signatures(make_pack: MakePack, runtimes: Runtimes, capsys: pytest.CaptureFixture[str]) -> None:
+    pack = load(make_pack(), runtimes=runtimes)
+    assert pack.pair.__doc__ == "pair(a, b)"
+    assert pack.pair.__name__ == "pair"
+    help(pack.pair)
+    assert "pair(a, b)" in capsys.readouterr().out
+    help(pack)
+    assert "nothing()\n" in capsys.readouterr().out
+
+
 def test_an_unknown_function_gets_the_close_one(make_pack: MakePack, runtimes: Runtimes) -> None:
     pack = load(make_pack(), runtimes=runtimes)
     with pytest.raises(AttributeError, match="has no function 'pear'; did you mean 'pair'"):

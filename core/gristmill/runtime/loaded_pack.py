@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
@@ -33,13 +34,15 @@ class LoadedPack:
     whose name is also one of this class (``save``, say) is ``pack["save"]``.
 
     Attributes are looked up once: from then on ``pack.f`` is the ``tvm_ffi.Function`` itself, and a call costs no more
-    than that. The code lives as long as the pack or any function taken from it.
+    than that. ``help(pack)`` and ``help(pack.f)`` show signatures. The code lives as long as the pack or any function taken from it.
     """
 
     def __init__(self, reader: PackReader, placed: Sequence[Placed], refused: Sequence[Refusal]) -> None:
         self._reader = reader
         self._placed = tuple(placed)
         self._refused = tuple(refused)
+        # For help(pack), which shows the class where an instance has no text of its own.
+        self.__doc__ = "\n\n".join(map(_documentation, self.functions.values())) or "The pack has no functions."
 
     @property
     def name(self) -> str:
@@ -107,10 +110,14 @@ class LoadedPack:
         by_type = {placed.device_type: (code, entry) for placed, code, entry in reversed(entries)}
         if len(by_type) == 1:
             code, entry = next(iter(by_type.values()))
-            return code.function(entry)
-        return _native_dispatch(name, by_type) or DeviceDispatch(
-            name, {kind: code.function(entry) for kind, (code, entry) in by_type.items()}
-        )
+            found = code.function(entry)
+        else:
+            found = _native_dispatch(name, by_type) or DeviceDispatch(
+                name, {kind: code.function(entry) for kind, (code, entry) in by_type.items()}
+            )
+        if name in self.functions:
+            _document(found, self.functions[name])
+        return found
 
     def _missing(self, name: str) -> str:
         if name in self.functions:
@@ -127,6 +134,31 @@ class LoadedPack:
     def __repr__(self) -> str:
         names = ", ".join(self.functions)
         return f"<gristmill pack {self.name}: {names or 'no functions'}; on {', '.join(self.devices)}>"
+
+
+def _documentation(function: Function) -> str:
+    """What ``help`` shows of a function: its signature, and what its author says."""
+    return "\n\n".join(text for text in (function.signature or function.name, function.summary) if text)
+
+
+def _document(found: Any, function: Function) -> None:
+    """Give a function the name, text and parameters that ``help``, ``inspect.signature`` and notebooks show.
+
+    They stand in the object's own dictionary, so a call costs no more for them.
+    """
+    import inspect
+
+    parameters = [inspect.Parameter(each.name, inspect.Parameter.POSITIONAL_ONLY) for each in function.parameters]
+    told = {
+        "__name__": function.name,
+        "__qualname__": function.name,
+        "__doc__": _documentation(function),
+        "__signature__": inspect.Signature(parameters),
+    }
+    # Functions of other runtimes may be of a kind that takes none of this.
+    with suppress(AttributeError, TypeError, ValueError):
+        for key, value in told.items():
+            setattr(found, key, value)
 
 
 def _native_dispatch(name: str, by_type: Mapping[int, tuple[LoadedCode, str]]) -> Any:
@@ -149,8 +181,6 @@ class DeviceDispatch:
 
     What :func:`_native_dispatch` does natively, for code that is not machine code.
     """
-
-    __slots__ = ("functions", "name")
 
     def __init__(self, name: str, functions: Mapping[int, Any]) -> None:
         """``functions`` maps DLPack's DLDeviceType to the function for it."""
