@@ -255,13 +255,6 @@ class Unsupported(UserError):
     The only exception that a code generator may raise for a verified module.
     """
 
-    def __init__(
-        self,
-        diagnostics: Diagnostic | Iterable[Diagnostic],
-        sources: Mapping[str, str] | None = None,
-    ) -> None:
-        super().__init__(diagnostics, sources)
-
     @classmethod
     def of(cls, code: str, construct: str, target: str, remedy: str, place: Place | None = None) -> Unsupported:
         """The usual form: ``construct`` and ``target`` make the message, ``remedy`` the hint."""

@@ -32,11 +32,6 @@ def assembles_for(triple: str) -> bool:
     return triple.partition("-")[0] == host.partition("-")[0]
 
 
-def llvm_version() -> str:
-    """The version of LLVM, as ``22.1.0``."""
-    return ".".join(str(part) for part in _llvm().llvm_version_info)
-
-
 def host_cpu_name() -> str:
     """What LLVM calls the CPU that this process runs on."""
     return str(_llvm().get_host_cpu_name())

@@ -9,7 +9,6 @@ from gristmill_llvm.writer import ModuleWriter
 
 ALLOCATE = "gristmill.allocate"
 RELEASE = "gristmill.release"
-TENSOR_DATA_ALIGNMENT = 64
 
 TVM_FFI_IMPORTS = (
     "TVMFFIBigIntFromByteArray",

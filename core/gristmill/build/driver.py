@@ -15,6 +15,7 @@ from gristmill.build.manifest import Manifest, load_manifest, missing_sources
 from gristmill.build.manifest_kinds import refuse_unknown_texts, resolve_targets, unknown_texts
 from gristmill.build.report import BuildReport, PackReport, PartReport
 from gristmill.errors import Diagnostic, GristmillError, UserError, close_match
+from gristmill.pack.format import SUFFIX
 from gristmill.pack.writer import save
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def build(
     _make_folder(folder)
     reports = []
     for name, parts, data in packs:
-        path = folder / f"{name}.kpack"
+        path = folder / f"{name}{SUFFIX}"
         changed = save(path, data)
         milliseconds = sum(part.milliseconds for part in parts)
         reports.append(PackReport(name, path, len(data), changed, milliseconds, tuple(map(_part_report, parts))))

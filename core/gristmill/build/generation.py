@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gristmill.build.arguments import arguments_of
 from gristmill.errors import InternalError, UserError
-from gristmill.ir.module import CallingConvention, Function, Module
+from gristmill.ir.module import Module
 from gristmill.ir.target import Target
 from gristmill.passes.manager import RunOptions
 from gristmill.passes.pipeline import build_pipeline
@@ -143,8 +143,3 @@ def with_fast_math(module: Module, fast_math: bool) -> Module:
     if not fast_math:
         return module
     return module.with_functions(function.with_facts(fast_math=True) for function in module.functions)
-
-
-def is_packed(function: Function) -> bool:
-    """Whether callers from outside come in here."""
-    return function.facts.convention is CallingConvention.PACKED_HOST

@@ -1,14 +1,13 @@
 """Descriptions of tables, and how a parsed document is checked against them.
 
 A :class:`Table` lists the :class:`Field` entries it may have, each with its shape
-(:mod:`gristmill.build.manifest_shapes`). Plugins describe the keys of their target kinds with the same classes.
+(:mod:`gristmill.build.manifest_shapes`). The tables of ``kernels.toml`` are in :mod:`gristmill.build.manifest_tables`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from gristmill.build.manifest_positions import Path
@@ -96,10 +95,6 @@ class Table(Shape):
 
     def names(self) -> list[str]:
         return [entry.name for entry in self.fields]
-
-    def extended(self, more: Sequence[Field]) -> Table:
-        """The same table with further keys, as plugins add them."""
-        return replace(self, fields=(*self.fields, *more))
 
     def check(self, value: Any, path: Path, what: str, report: Report) -> Any:
         if not isinstance(value, dict):

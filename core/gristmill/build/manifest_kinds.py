@@ -1,4 +1,4 @@
-"""From the target kinds of plugins to the tables of the manifest, and from its targets back to what the kinds make of them."""
+"""What the installed target kinds make of a manifest: its targets resolved, and texts that none of them gives refused."""
 
 from __future__ import annotations
 

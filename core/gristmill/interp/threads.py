@@ -20,9 +20,6 @@ from gristmill.interp.runtime_reports import AXES, LaunchShape
 from gristmill.interp.state import Execution
 from gristmill.ir.stmt import BarrierScope, ThreadAxis
 
-PATH_LENGTH = 6
-"""Entries that a launch adds to a path: launch, block, epoch, warp, epoch of the warp, lane."""
-
 
 @dataclass(slots=True, eq=False)
 class RunningBlock:
@@ -150,7 +147,7 @@ class _BlockRun:
         return strand
 
     def set_paths(self, strand: Strand) -> None:
-        """The paths of a thread in the present epochs."""
+        """The paths of a thread in the present epochs: a launch adds launch, block, epoch, warp, epoch of the warp, lane."""
         warp, lane = divmod(strand.thread, self.execution.options.warp_size)
         head = (self.instance, self.block.number)
         # A barrier of a warp orders shared memory among its threads, a barrier of the block only may order global memory.

@@ -64,9 +64,6 @@ _FORMATS = {
     ),
 }
 
-Pair = tuple[Expr, Expr]
-"""An unevaluated sum, the greater part first."""
-
 
 def _format(body: Body) -> _Format:
     return _FORMATS[body.dtype.element]

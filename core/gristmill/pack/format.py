@@ -3,7 +3,8 @@
 A pack (``NAME.kpack``) is a ZIP file of a strict profile: ``manifest.json`` first, at offset 0; then every member in the
 order of its name; all stored, not compressed; each member's bytes aligned by an extra field; all dates 1980-01-01, all
 modes 0644; then the central directory, with nothing before, between or after. So every ZIP tool reads it, and the
-loader needs only the manifest: it maps the file and slices. No ZIP64: a pack has less than 4 GiB and 65,535 members.
+loader reads only the manifest, and of the members those that are asked for. No ZIP64: a pack has less than 4 GiB and
+65,535 members.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ KNOWN_REQUIREMENTS: Final[frozenset[str]] = frozenset()
 
 MANIFEST_NAME: Final = "manifest.json"
 SUFFIX: Final = ".kpack"
+"""What the name of a pack's file ends in."""
 ALIGNMENT: Final = 64
 """Every member's bytes begin at a multiple of this."""
 PAGE_ALIGNMENT: Final = 4096

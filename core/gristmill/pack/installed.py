@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from gristmill.errors import Diagnostic, UserError, close_match
+from gristmill.pack.format import SUFFIX
 from gristmill.pack.reader import PackReader, Source, open_pack
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
 KERNEL_FOLDER = "_kernels"
 """The folder of a package that holds its packs."""
-_SUFFIX = ".kpack"
 _PACKAGE_FORM = re.compile(r"(?P<package>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<module>[A-Za-z_][\w-]*)")
 
 
@@ -43,7 +43,7 @@ def _open_in_package(package: str, module: str) -> PackReader:
                 hint="`package:module` names a pack of an installed package; for a file give its path",
             )
         ) from None
-    pack = folder / KERNEL_FOLDER / f"{module}{_SUFFIX}"
+    pack = folder / KERNEL_FOLDER / f"{module}{SUFFIX}"
     if not pack.is_file():
         raise _no_such_pack(folder, package, module)
     name = f"{package}:{module}"
@@ -56,7 +56,7 @@ def _no_such_pack(folder: Traversable, package: str, module: str) -> UserError:
     kernels = folder / KERNEL_FOLDER
     known = []
     if kernels.is_dir():
-        known = sorted(each.name.removesuffix(_SUFFIX) for each in kernels.iterdir() if each.name.endswith(_SUFFIX))
+        known = sorted(each.name.removesuffix(SUFFIX) for each in kernels.iterdir() if each.name.endswith(SUFFIX))
     close = close_match(module, known)
     listed = f"it has {', '.join(known)}"
     if not known:

@@ -40,7 +40,7 @@ def _target_kind(item: Any) -> str:
         return f"{what}, {wrong}"
     for key in item.keys:
         if not isinstance(key, KeyDescription):
-            return f"{what}, whose keys hold {_kind_of(key)} where a KeyDescription is wanted"
+            return f"{what}, whose keys hold {kind_of(key)} where a KeyDescription is wanted"
         if wrong := _fields(key, name=_is_name, type=_is_text, meaning=_is_text, choices=_are_names):
             return f"{what} with the key {key.name!r}, {wrong}"
         if key.type not in KEY_TYPES:
@@ -68,7 +68,7 @@ def _command_entry(item: Any) -> str:
 def _class_with(protocol: str, *members: str, **fields: Callable[[Any], str]) -> Callable[[Any], str]:
     def check(item: Any) -> str:
         if not isinstance(item, type):
-            return f"gives {_kind_of(item)} where a class ({protocol}) is wanted"
+            return f"gives {kind_of(item)} where a class ({protocol}) is wanted"
         what = f"gives the class {item.__qualname__}"
         missing = [member for member in ("name", *fields, *members) if not hasattr(item, member)]
         if missing:
@@ -85,11 +85,11 @@ def _class_with(protocol: str, *members: str, **fields: Callable[[Any], str]) ->
 def blobs(answer: Any) -> str:
     """What is wrong with what a code generator gave."""
     if not isinstance(answer, (list, tuple)):
-        return f"gave {_kind_of(answer)}, not a list of blobs"
+        return f"gave {kind_of(answer)}, not a list of blobs"
     entries: set[str] = set()
     for blob in answer:
         if not isinstance(blob, Blob):
-            return f"gave {_kind_of(blob)} where a Blob is wanted"
+            return f"gave {kind_of(blob)} where a Blob is wanted"
         wrong = _fields(blob, kind=_is_name, data=_is_bytes, target=_is_text, host=_is_text, entry_points=_are_names)
         wrong = wrong or _fields(blob, requirements=_are_scalars, kernels=_is_list, texts=_is_list)
         if wrong:
@@ -111,7 +111,7 @@ def blobs(answer: Any) -> str:
 
 def _kernel_record(record: Any, blob: Blob) -> str:
     if not isinstance(record, KernelRecord):
-        return f"gave {_kind_of(record)} where a KernelRecord is wanted"
+        return f"gave {kind_of(record)} where a KernelRecord is wanted"
     wrong = _fields(record, name=_is_name, entry=_is_name, arguments=_is_list, axes=_are_names, extra=_are_scalars)
     if wrong:
         return f"gave a record of the kernel {record.name!r}, {wrong}"
@@ -119,19 +119,19 @@ def _kernel_record(record: Any, blob: Blob) -> str:
         return f"gave a record of the kernel {record.name!r}, whose entry point {record.entry!r} its blob does not have"
     for argument in record.arguments:
         if not isinstance(argument, KernelArgument):
-            return f"gave a record of the kernel {record.name!r} with {_kind_of(argument)} as an argument"
+            return f"gave a record of the kernel {record.name!r} with {kind_of(argument)} as an argument"
     return ""
 
 
 def probe(answer: Any) -> str:
     """What is wrong with what a runtime found."""
     if not isinstance(answer, Probe):
-        return f"gave {_kind_of(answer)}, not a Probe"
+        return f"gave {kind_of(answer)}, not a Probe"
     if wrong := _fields(answer, devices=_is_list, reason=_is_text):
         return f"gave a Probe, {wrong}"
     for device in answer.devices:
         if not isinstance(device, DeviceDescription):
-            return f"gave {_kind_of(device)} where a DeviceDescription is wanted"
+            return f"gave {kind_of(device)} where a DeviceDescription is wanted"
         if wrong := _fields(device, index=_is_integer, name=_is_text, properties=_are_scalars):
             return f"gave the device {device.name!r}, {wrong}"
     return ""
@@ -141,7 +141,7 @@ def device(answer: Any) -> str:
     """What is wrong with an opened device."""
     members = ("name", "device_type", "empty", "array", "load", "synchronize", "properties")
     missing = [member for member in members if not hasattr(answer, member)]
-    return f"gave {_kind_of(answer)}, which lacks {', '.join(missing)} of Device" if missing else ""
+    return f"gave {kind_of(answer)}, which lacks {', '.join(missing)} of Device" if missing else ""
 
 
 # Fields ---------------------------------------------------------------------------------------------------------------
@@ -155,19 +155,19 @@ def _fields(item: Any, **checks: Callable[[Any], str]) -> str:
 
 
 def _is_text(value: Any) -> str:
-    return "" if isinstance(value, str) else f"is {_kind_of(value)}, not a text"
+    return "" if isinstance(value, str) else f"is {kind_of(value)}, not a text"
 
 
 def _is_name(value: Any) -> str:
     if not isinstance(value, str):
-        return f"is {_kind_of(value)}, not a text"
+        return f"is {kind_of(value)}, not a text"
     if not value or not value.isprintable() or any(character in " :" for character in value):
         return f"is {value!r}: a name is not empty and has no blanks and no colons"
     return ""
 
 
 def _is_list(value: Any) -> str:
-    return "" if isinstance(value, (list, tuple)) else f"is {_kind_of(value)}, not a tuple"
+    return "" if isinstance(value, (list, tuple)) else f"is {kind_of(value)}, not a tuple"
 
 
 def _are_names(value: Any) -> str:
@@ -177,35 +177,36 @@ def _are_names(value: Any) -> str:
 
 
 def _is_callable(value: Any) -> str:
-    return "" if callable(value) else f"is {_kind_of(value)}, which cannot be called"
+    return "" if callable(value) else f"is {kind_of(value)}, which cannot be called"
 
 
 def _is_integer(value: Any) -> str:
-    return "" if type(value) is int else f"is {_kind_of(value)}, not an int"
+    return "" if type(value) is int else f"is {kind_of(value)}, not an int"
 
 
 def _is_bytes(value: Any) -> str:
-    return "" if isinstance(value, bytes) else f"is {_kind_of(value)}, not bytes"
+    return "" if isinstance(value, bytes) else f"is {kind_of(value)}, not bytes"
 
 
 def _are_scalars(value: Any) -> str:
     if not isinstance(value, Mapping):
-        return f"is {_kind_of(value)}, not a mapping"
+        return f"is {kind_of(value)}, not a mapping"
     for name, each in value.items():
         if not isinstance(name, str) or not name.isprintable():
             return f"has the key {name!r}, which is no printable text"
         if isinstance(each, str) and not each.isprintable():
             return f"has under {name!r} a text that cannot be printed"
         if not isinstance(each, (str, int, float)) or (isinstance(each, float) and not math.isfinite(each)):
-            return f"has under {name!r} {_kind_of(each)} where a text, a finite number or a bool is wanted"
+            return f"has under {name!r} {kind_of(each)} where a text, a finite number or a bool is wanted"
     return ""
 
 
 def _not_a(kind: type[Any], item: Any) -> str:
-    return f"gives {_kind_of(item)} where a {kind.__name__} is wanted"
+    return f"gives {kind_of(item)} where a {kind.__name__} is wanted"
 
 
-def _kind_of(value: object) -> str:
+def kind_of(value: object) -> str:
+    """What a value is, in a phrase."""
     return "None" if value is None else f"an object of type {type(value).__qualname__}"
 
 

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from gristmill.errors import PluginError
+from gristmill.plugin.checks import kind_of
 from gristmill.plugin.discovery import Candidate, Origin
 from gristmill.plugin.protocols import API_VERSION
 
@@ -65,7 +66,7 @@ class Plugin:
         items: list[Any] = []
         for answer in answers:
             if not isinstance(answer, (list, tuple)):
-                raise self._bad_answer(hook, f"returned {_kind_of(answer)}, not a list")
+                raise self._bad_answer(hook, f"returned {kind_of(answer)}, not a list")
             items.extend(answer)
         for item in items:
             if wrong := check(item):
@@ -153,7 +154,3 @@ def described(error: BaseException) -> str:
     """An exception in one line."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def _kind_of(value: object) -> str:
-    return "None" if value is None else f"an object of type {type(value).__qualname__}"

@@ -60,7 +60,6 @@ class Context:
         """The list being filled; a local scalar stands where its allocation goes."""
         self.target = ""
         """The name that the value being read will get."""
-        self.target_at: Place | None = None
         self.loops: dict[Var, tuple[Expr, Expr]] = {}
         """Minimum and extent of the loop that binds a variable."""
         self.enclosing: list[Enclosing] = []

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 from gristmill.ir.build import cast, const, round_to
-from gristmill.ir.dtype import BOOL, FLOAT32, INT32, INT64, DType, TypeCode, dtype_of
+from gristmill.ir.dtype import BOOL, FLOAT32, INT32, INT64, DType
 from gristmill.ir.expr import Expr
 from gristmill.ir.span import Span
 from gristmill.script.values import Number
@@ -106,8 +106,3 @@ def default_type(value: Number, index: DType) -> DType:
 def convert(value: Expr, dtype: DType) -> Expr:
     """The value in the type (scalars to vectors by broadcast), with the value's own span on the conversion."""
     return cast(value, dtype, value.span)
-
-
-def unsigned_of(dtype: DType) -> DType:
-    """The unsigned integer type of the same width and lanes."""
-    return dtype_of(TypeCode.UINT, dtype.bits, dtype.lanes)
