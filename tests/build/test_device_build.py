@@ -75,6 +75,13 @@ def both_ways(x: T.Buffer((4,), "float32")):
 
 
 @T.prim_func
+def told(x: T.Buffer((4,), "float32"), count: T.int32):
+    T.evaluate(T.call_packed("tests.device_build.seen", count))
+    for t in T.thread_binding(4, thread="threadIdx.x"):
+        x[t] = T.float32(count)
+
+
+@T.prim_func
 def racy(x: T.Buffer((64,), "int32")):
     for t in T.thread_binding(64, thread="threadIdx.x"):
         x[t % 32] = T.int32(t)
@@ -138,6 +145,18 @@ def test_results_are_the_unsplit_functions(pack: LoadedPack, here: Runtimes, fun
     for array, value in zip(arrays, wanted, strict=True):
         if isinstance(value, np.ndarray):
             np.testing.assert_array_equal(array.numpy(), value)
+
+
+def test_a_function_that_host_code_calls_by_name(pack: LoadedPack, here: Runtimes) -> None:
+    import tvm_ffi
+
+    seen: list[int] = []
+    tvm_ffi.register_global_func("tests.device_build.seen", seen.append, override=True)
+    try:
+        pack.told(here.device("reference:0").array(np.zeros(4, np.float32)), 5)
+    finally:
+        tvm_ffi.remove_global_func("tests.device_build.seen")
+    assert seen == [5]
 
 
 def test_an_extent_over_the_limit(pack: LoadedPack, here: Runtimes) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gristmill.interp import ExecutionError, ExecutionOptions, Executor
+from gristmill.ir.parser import parse_module
 from gristmill.ir.stmt import ThreadAxis
 from gristmill.testing.placed import placed_module
 
@@ -406,6 +407,19 @@ def test_a_lowered_kernel() -> None:
     out[:] = -1
     run.launch("scale_kernel", [x, out, 2.0], {**extents, ThreadAxis.BLOCK_X: 0}, 16)
     assert (out == -1).all()
+
+
+def test_a_kernel_whose_code_is_elsewhere() -> None:
+    text = KERNEL[: KERNEL.index("{")] + "{\n}\n" + KERNEL[KERNEL.index("function @host") :]
+    module = parse_module("gristmill ir 1\n" + text, "kernel.gmir")
+    calls: list[object] = []
+    options = ExecutionOptions(launcher=lambda *launch: calls.append(launch))
+    x = np.zeros(10, np.float32)
+    Executor(module, options).call("host", [x, x])
+    Executor(module, options).call("host", [x[:0], x[:0]])
+    Executor(module).call("host", [x, x])
+    ((kernel, args, extents, dynamic),) = calls
+    assert (kernel, args[2], extents, dynamic) == ("scale_kernel", 2.0, (3, 4), 16)
 
 
 def test_a_lowered_kernel_with_too_little_dynamic_shared_memory() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gristmill.codegen.packed_interface import EXPORT_PREFIX
@@ -51,7 +51,9 @@ class InterpretedHost:
     def _call(self, entry: str, args: Sequence[Any]) -> Any:
         held = [_argument(arg) for arg in args]
         memories = _DeviceMemories(self._device)
-        options = ExecutionOptions(launcher=lambda *launch: self._launch(memories, *launch))
+        options = ExecutionOptions(
+            packed=_RegisteredFunctions(), launcher=lambda *launch: self._launch(memories, *launch)
+        )
         try:
             with self._lock:
                 return self._executor.call_packed(entry, [given for given, _ in held], options).value
@@ -71,6 +73,24 @@ class InterpretedHost:
     ) -> None:
         given = [memories.address(arg) if arg is None or isinstance(arg, Pointer) else arg for arg in args]
         self._device.launch(self._kernels.handle(kernel), given, list(extents), dynamic_shared)
+
+
+class _RegisteredFunctions(Mapping[str, Callable[..., Any]]):
+    """The functions that are registered with TVM FFI, looked up at each call."""
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        import tvm_ffi
+
+        found: Callable[..., Any] | None = tvm_ffi.get_global_func(name, allow_missing=True)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
 
 
 class _DeviceMemories:
