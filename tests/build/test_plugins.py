@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import gristmill
-from gristmill.errors import InternalError, PluginError
+from gristmill.errors import InternalError, PluginError, UserError
 from gristmill.ir.dtype import INT32
 from gristmill.ir.expr import Var
 from gristmill.ir.module import Module
@@ -151,3 +151,26 @@ def test_passes_that_break_the_module(work: Callable[[Module], Any], project: Pa
     assert "`odd.pass` is of" in refused(
         project, passes=(PassEntry("odd.pass", "cleanup", lambda context: Odd(), "is odd"),)
     )
+
+
+def test_an_unknown_pass_points_at_the_manifest(project: Path) -> None:
+    entry = PassEntry("acme.prefetch", "cleanup", lambda context: Odd(), "asks early")
+    manifest = (project / "kernels.toml").read_text()
+    wrong = f'{manifest}passes = ["acme.prefetch", "acme.prefech"]\n[module.target.only]\npasses = ["mill"]\n'
+    (project / "kernels.toml").write_text(wrong)
+    with pytest.raises(UserError) as caught:
+        gristmill.build(project, registry=Registry.of([plugin(passes=(entry,))]))
+    first, second = caught.value.diagnostics
+    assert (first.code, first.place.line, first.place.column, first.hint) == (
+        "GM0602", 9, 28, "did you mean `acme.prefetch`?",
+    )  # fmt: skip
+    assert (second.code, second.place.line) == ("GM0602", 11)
+    assert '9 | passes = ["acme.prefetch", "acme.prefech"]' in str(caught.value)
+    assert not (project / "build").exists()
+
+
+def test_a_pass_that_is_unknown_because_its_plugin_is_broken(project: Path) -> None:
+    broken = PassEntry("plugin.prefetch", "cleanup", lambda context: Odd(), "asks early", after=3)  # type: ignore[arg-type]
+    manifest = (project / "kernels.toml").read_text()
+    (project / "kernels.toml").write_text(f'{manifest}passes = ["plugin.prefetch"]\n')
+    assert "whose after is" in refused(project, passes=(broken,))

@@ -13,6 +13,7 @@ from gristmill.build.compile import Compiled, Compiler, Job, plan_job
 from gristmill.build.device_parts import host_names, unknown_hosts
 from gristmill.build.manifest import Manifest, load_manifest, missing_sources
 from gristmill.build.manifest_kinds import refuse_unknown_texts, resolve_targets, unknown_texts
+from gristmill.build.manifest_passes import unknown_passes
 from gristmill.build.report import BuildReport, PackReport, PartReport
 from gristmill.errors import Diagnostic, GristmillError, UserError, close_match
 from gristmill.pack.format import SUFFIX
@@ -119,7 +120,7 @@ class Plan:
             read = load_manifest(manifest, kinds)
         except UserError as error:
             raise _broken_kind(error, registry) from None
-        wrong = [*missing_sources(read), *unknown_texts(read, kinds)]
+        wrong = [*missing_sources(read), *unknown_texts(read, kinds), *unknown_passes(read, registry)]
         if wrong:
             raise read.error(*wrong)
         refuse_unknown_texts(texts, kinds)
