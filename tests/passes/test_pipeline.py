@@ -59,6 +59,16 @@ def test_level_0_leaves_optional_passes_out():
     }
 
 
+def test_passes_for_devices_run_for_devices_only():
+    device = PassContext(Target("reference"), Capabilities(is_device=True))
+    more = [name for name in names(build_pipeline(device), "blocks") if name not in names(build_pipeline(CONTEXT))]
+    assert more == [
+        *("lower_thread_reductions", "hoist_shared_memory", "reuse_shared_memory", "insert_barriers"),
+        "lay_out_dynamic_memory",
+    ]
+    assert names(build_pipeline(device), "blocks")[:2] == ["lower_thread_reductions", "lower_blocks"]
+
+
 def test_required_passes_of_plugins_run_and_optional_ones_where_chosen():
     entries = [entry("needed", required=True), entry("acme.extra")]
     assert "needed" in names(build_pipeline(CONTEXT, entries), "loops")

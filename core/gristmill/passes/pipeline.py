@@ -14,13 +14,18 @@ from gristmill.errors import PluginError
 from gristmill.passes.check_symbols import CheckSymbols
 from gristmill.passes.flatten_buffers import FlattenBuffers
 from gristmill.passes.guard_arithmetic import GuardArithmetic
+from gristmill.passes.hoist_shared_memory import HoistSharedMemory
 from gristmill.passes.inline_functions import InlineFunctions
+from gristmill.passes.insert_barriers import InsertBarriers
+from gristmill.passes.lay_out_dynamic_memory import LayOutDynamicMemory
 from gristmill.passes.lower_blocks import LowerBlocks
 from gristmill.passes.lower_buffer_arguments import LowerBufferArguments
 from gristmill.passes.lower_mathematics import LowerMathematics
+from gristmill.passes.lower_thread_reductions import LowerThreadReductions
 from gristmill.passes.manager import Pass, Pipeline, Step
 from gristmill.passes.options import Maker, unknown_pass
 from gristmill.passes.remove_dead_code import RemoveDeadCode
+from gristmill.passes.reuse_shared_memory import ReuseSharedMemory
 from gristmill.passes.simplify import Simplify
 from gristmill.passes.unroll_loops import UnrollLoops
 from gristmill.passes.vectorize_loops import VectorizeLoops
@@ -36,6 +41,8 @@ class Planned:
     kind: type[Pass]
     reason: str
     optional: bool = False
+    devices: bool = False
+    """Whether it has work only where kernels are launched on devices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +68,24 @@ PHASES: tuple[Phase, ...] = (
         "blocks",
         "Blocks become plain statements; from here on only loops, branches and names are left.",
         (
+            Planned(
+                LowerThreadReductions, "while blocks say which of their axes reduce, and what starts them", devices=True
+            ),
             Planned(LowerBlocks, "after the schedule, which needs axes, reads and writes; before all that moves code"),
             Planned(
                 VectorizeOuterLoops, "while each dimension has an index of its own, which tells elements apart", True
+            ),
+            Planned(
+                HoistSharedMemory, "after reductions have taken memory, and before regions become kernels", devices=True
+            ),
+            Planned(ReuseSharedMemory, "with all of a launch's memory in one place", devices=True),
+            Planned(
+                InsertBarriers, "after places are given: buffers in one place are in each other's way", devices=True
+            ),
+            Planned(
+                LayOutDynamicMemory,
+                "last: barriers tell apart the memory of two allocations, and not parts of one of unknown sizes",
+                devices=True,
             ),
         ),
     ),
@@ -157,7 +179,7 @@ def build_pipeline(
     for phase in PHASES:
         if phases is not None and phase.name not in phases:
             continue
-        core = [planned for planned in phase.passes if optimize or not planned.optional]
+        core = [planned for planned in phase.passes if _has_work(planned, context, optimize)]
         own = {
             planned.kind.name: Step(
                 phase.name, planned.kind(**planned.kind.values_for(context)), planned.reason, planned.optional
@@ -169,6 +191,10 @@ def build_pipeline(
                 own[entry.name] = Step(phase.name, entry.make(context), entry.summary, not entry.required)
         steps += _ordered(phase, own, [entry for entry in taken if entry.phase == phase.name])
     return Pipeline(tuple(steps), context.target)
+
+
+def _has_work(planned: Planned, context: PassContext, optimize: bool) -> bool:
+    return (optimize or not planned.optional) and (not planned.devices or context.capabilities.is_device)
 
 
 def _check_entries(entries: Sequence[PassEntry]) -> None:

@@ -39,6 +39,8 @@ class Capabilities:
     max_block_size: tuple[int, int, int] = (0, 0, 0)
     max_grid_size: tuple[int, int, int] = (0, 0, 0)
     max_shared_memory: int = 0
+    shared_types_apart: bool = False
+    """Whether one piece of shared memory can be seen as one type of element only."""
     warp_size: int = 0
 
 

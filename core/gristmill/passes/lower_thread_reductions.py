@@ -1,0 +1,175 @@
+"""Turn blocks that reduce over threads into a reduction by each thread and one across threads, through shared memory.
+
+Before::
+
+    for t in thread(100, "threadIdx.x"):
+        for k in range(4):
+            with block("sum"):
+                vk = reduce(400, k * 100 + t)
+                with init():
+                    c[0] = 0.0
+                c[0] = c[0] + a[vk]
+
+After::
+
+    for t in thread(100, "threadIdx.x"):
+        c_partial = -0.0
+        for k in range(4):
+            vk = k * 100 + t
+            c_partial = c_partial + a[vk]
+        allocate c_threads: float32[100] in shared
+        c_threads[t] = c_partial
+        if t < 50:
+            c_threads[t] = c_threads[t] + c_threads[t + 50]
+        if t < 25:
+            c_threads[t] = c_threads[t] + c_threads[t + 25]
+        if t < 12:                                      ; of 25: 12 and 13, the one in the middle waits
+            c_threads[t] = c_threads[t] + c_threads[t + 13]
+        ...
+        if t == 0:
+            c[0] = 0.0
+            c[0] = c[0] + c_threads[0]
+
+The order is fixed, and the same on every device: each thread combines its own elements in the order of its loops, starting
+from the neutral element of the operation; then of ``n`` partial results number ``i`` takes number ``i + ceil(n / 2)``,
+until one is left (threads count with x fastest, then y, z); that is combined with what is in the result. Nothing is
+assumed of warps. The neutral element changes no value: for a float sum it is -0.0, and for a float minimum or maximum
+NaN, which those ignore.
+
+A reduction has the form ``c[...] = c[...] + x`` (or ``*``, ``min``, ``max``, ``&``, ``|``, ``^``, ``and``, ``or``), one or
+several in a block. If the result is memory of one thread, each thread gets it. Barriers are put in later, by
+``insert_barriers``. What can not be done so is GM0610.
+
+Ensures: no block has a reduce axis bound to threads. Runs while there are blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gristmill.ir.expr import Expr, Var
+from gristmill.ir.functor import Mutator, substitute, walk
+from gristmill.ir.module import Function, Module
+from gristmill.ir.stmt import (
+    AxisKind,
+    Bind,
+    Block,
+    BlockAxis,
+    For,
+    LoopKind,
+    Stmt,
+    Store,
+)
+from gristmill.passes.launch_regions import has_regions, is_region
+from gristmill.passes.manager import Pass
+from gristmill.passes.thread_reduction import Reduction, refuse
+
+
+@dataclass(frozen=True)
+class LowerThreadReductions(Pass):
+    """Reduce over threads through shared memory, in a fixed order."""
+
+    def run(self, module: Module) -> Module:
+        return module.with_functions(lower_thread_reductions(function) for function in module.functions)
+
+
+def lower_thread_reductions(function: Function) -> Function:
+    """The function without reduce axes bound to threads; the same object if it has none. Raises UserError (GM0610)."""
+    if not has_regions(function) or not any(isinstance(node, Block) for node in walk(function.body)):
+        return function
+    return function.with_body(_Lowering().visit(function.body))
+
+
+class _Lowering(Mutator):
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: list[For] = []
+        """The loops over threads around."""
+        self.region: For | None = None
+        self.values: dict[Var, Expr] = {}
+        """What bindings and axes around stand for, in terms of loops."""
+
+    def visit_Bind(self, node: Bind) -> Any:
+        self.values[node.var] = substitute(node.value, self.values)
+        return node
+
+    def visit_BlockAxis(self, node: BlockAxis) -> Any:
+        self.values[node.var] = substitute(node.value, self.values)
+        return node
+
+    def visit_For(self, node: For) -> Any:
+        found = self.nest(node)
+        if found is not None:
+            return self.reduction(*found)
+        if not is_region(node):
+            return self.generic(node)
+        was = self.region
+        self.region = self.region or node
+        self.threads.append(node)
+        changed = self.generic(node)
+        self.threads.pop()
+        self.region = was
+        return changed
+
+    def visit_Block(self, node: Block) -> Any:
+        if self.region is not None and self.axes_over_threads(node, ()):
+            return self.reduction([], node)
+        return self.generic(node)
+
+    def nest(self, node: For) -> tuple[list[For], Block] | None:
+        """The loops from here to a block that reduces over threads, if there is nothing else in them and no result
+        depends on which iteration of them it is."""
+        loops: list[For] = []
+        inner: Stmt = node
+        kinds = (LoopKind.SERIAL, LoopKind.UNROLLED, LoopKind.THREAD)
+        while isinstance(inner, For) and inner.kind in kinds:
+            loops.append(inner)
+            inner = inner.body
+        if not isinstance(inner, Block) or not (self.region or any(is_region(loop) for loop in loops)):
+            return None
+        if not self.axes_over_threads(inner, loops):
+            return None
+        reduced = {loop.var for loop in loops if not is_region(loop)}
+        threads = {loop.var for loop in loops if is_region(loop)}
+        if self.region is None or any(loop.thread is not None and loop.thread.is_block for loop in loops):
+            return None
+        for axis in inner.axes:
+            if axis.kind is AxisKind.SPATIAL and self.uses(axis.value, reduced):
+                return None
+        for part in walk(inner):
+            if isinstance(part, Store) and any(self.uses(index, reduced) for index in part.indices):
+                return None
+        if any(
+            self.uses(loop.extent, reduced | threads) or self.uses(loop.minimum, reduced | threads) for loop in loops
+        ):
+            return None
+        return loops, inner
+
+    def uses(self, expr: Expr, variables: set[Var]) -> bool:
+        return any(part in variables for part in walk(substitute(expr, self.values)))
+
+    def axes_over_threads(self, block: Block, loops: list[For] | tuple[()]) -> list[For]:
+        """The loops over threads that the block's reduce axes depend on."""
+        used = {
+            part
+            for axis in block.axes
+            if axis.kind is AxisKind.REDUCE
+            for part in walk(substitute(axis.value, self.values))
+            if isinstance(part, Var)
+        }
+        found = [loop for loop in (*self.threads, *loops) if is_region(loop) and loop.var in used]
+        across = next((loop for loop in found if loop.thread is not None and loop.thread.is_block), None)
+        if across is not None:
+            refuse(
+                block.span,
+                f"the block `{block.name}` reduces over `{across.thread.value if across.thread else ''}`: "
+                "blocks of threads can not wait for each other",
+                "reduce over `threadIdx` axes and serial loops; or in two kernels, the second over the results of the first",
+            )
+        return found
+
+    def reduction(self, loops: list[For], block: Block) -> Stmt:
+        assert self.region is not None
+        over = self.axes_over_threads(block, loops)
+        return Reduction(block, loops, over, self.threads, self.region, self.values).lowered()

@@ -1,0 +1,193 @@
+"""Let buffers of shared memory that are not in use at the same time lie in the same place.
+
+Before::
+
+    for t in thread(64, "threadIdx.x"):
+        allocate a: float32[64] in shared
+        allocate b: float64[64] in shared
+        ... a ...
+        ... b ...
+
+After::
+
+    for t in thread(64, "threadIdx.x"):
+        allocate a_b: uint8[512] in shared
+        view a: float32[64] over a_b_data
+        view b: float64[64] over a_b_data
+        ... a ...
+        ... b ...
+
+A buffer is in use from the first to the last statement that names it, among the statements that all threads of a block
+run one after the other; what stands in a loop, or in code that only some threads run, is in use in all of it. So a
+barrier has a place between two buffers in one place, and ``insert_barriers``, which runs later and takes buffers over one
+memory as one, puts it there.
+
+With ``types_apart`` only buffers of one type share memory, as targets ask for that can not see memory as two types.
+
+Needs shared memory allocated first thing in its region.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gristmill.arith.simplify import simplify
+from gristmill.ir.build import const, constant_value
+from gristmill.ir.dtype import INT64, DType
+from gristmill.ir.expr import Expr, Max, Var
+from gristmill.ir.functor import walk
+from gristmill.ir.memory import Buffer, Scope
+from gristmill.ir.module import Function, Module
+from gristmill.ir.node import Node
+from gristmill.ir.stmt import Allocate, Continue, For, If, LoopKind, Seq, Stmt, View
+from gristmill.passes.divergence import Divergence
+from gristmill.passes.hoist_shared_memory import used_data
+from gristmill.passes.launch_regions import map_regions
+from gristmill.passes.manager import Pass
+from gristmill.passes.shared_layout import Home, alignment_of, bytes_of, new_memory, offset_steps, placed
+from gristmill.plugin.protocols import PassContext
+
+
+@dataclass(frozen=True)
+class ReuseSharedMemory(Pass):
+    """Let shared buffers that are in use one after the other lie in one place."""
+
+    types_apart: bool = False
+
+    def run(self, module: Module) -> Module:
+        return module.with_functions(reuse_shared_memory(function, self.types_apart) for function in module.functions)
+
+    @classmethod
+    def values_for(cls, context: PassContext) -> Mapping[str, Any]:
+        return {"types_apart": context.capabilities.shared_types_apart}
+
+
+def reuse_shared_memory(function: Function, types_apart: bool = False) -> Function:
+    """The function with shared memory used several times; the same object if none is free in time."""
+    return map_regions(function, lambda region: _reused(function, region, types_apart))
+
+
+@dataclass(slots=True, eq=False)
+class _Slot:
+    """A place, and the buffers that use it one after the other."""
+
+    buffers: list[Buffer]
+    until: int
+    """The last moment at which one of them is in use."""
+    size: Expr
+    """In bytes, int64."""
+
+    def memory(self, kind: DType | None, steps: Mapping[Var, int]) -> Buffer:
+        alignment = max(alignment_of(buffer) for buffer in self.buffers)
+        if kind is not None:
+            # Whole elements, which offsets count in.
+            alignment = max(alignment, kind.bits // 8)
+        wanted = math.lcm(*(steps.get(buffer.data, 1) for buffer in self.buffers))
+        alignment = max(alignment, wanted & -wanted)
+        name = "_".join(buffer.name for buffer in self.buffers)
+        return new_memory(name, self.buffers[0].scope, self.size, alignment, kind)
+
+
+def _reused(function: Function, region: Stmt, types_apart: bool) -> Stmt:
+    scopes = (Scope.SHARED, Scope.SHARED_DYNAMIC)
+    found = [node.buffer for node in walk(region) if isinstance(node, Allocate) and node.buffer.scope in scopes]
+    if len(found) < 2:
+        return region
+    moments, steps = _Moments(function, region), offset_steps(region)
+    homes: list[tuple[Var, Home]] = []
+    groups: dict[tuple[Scope, DType | None], list[Buffer]] = {}
+    for buffer in found:
+        groups.setdefault((buffer.scope, buffer.dtype if types_apart else None), []).append(buffer)
+    for (_, kind), buffers in groups.items():
+        for slot in _slots(buffers, moments):
+            if len(slot.buffers) > 1:
+                home = Home(slot.memory(kind, steps), const(0, INT64))
+                homes += [(buffer.data, home) for buffer in slot.buffers]
+    return placed(region, homes) if homes else region
+
+
+def _slots(buffers: list[Buffer], moments: _Moments) -> list[_Slot]:
+    """Places for the buffers, each in one that is free: those first in use first, greatest first."""
+
+    def order(buffer: Buffer) -> tuple[int, int]:
+        size = constant_value(bytes_of(buffer))
+        return moments.first(buffer), -int(size) if size is not None else 0
+
+    slots: list[_Slot] = []
+    for buffer in sorted(buffers, key=order):
+        size = bytes_of(buffer)
+        constant = constant_value(size) is not None
+        free = [
+            slot
+            for slot in slots
+            if slot.until < moments.first(buffer) and (constant_value(slot.size) is not None) == constant
+        ]
+        if free:
+            # The place that fits best.
+            slot = min(free, key=lambda slot: _misfit(slot.size, size))
+            slot.buffers.append(buffer)
+            slot.until = moments.last(buffer)
+            slot.size = simplify(Max(slot.size, size))
+        else:
+            slots.append(_Slot([buffer], moments.last(buffer), size))
+    return slots
+
+
+def _misfit(have: Expr, need: Expr) -> int:
+    a, b = constant_value(have), constant_value(need)
+    return abs(int(a) - int(b)) if a is not None and b is not None else 0
+
+
+class _Moments:
+    """When each allocation is in use, counted in statements that all threads of a block run in order."""
+
+    def __init__(self, function: Function, region: Stmt) -> None:
+        self.divergence = Divergence(function, region)
+        self.used: dict[Var, list[int]] = {}
+        self.aliases: dict[Var, Var] = {}
+        self.now = 0
+        self.apart = False
+        """Whether some threads have left the rest of the body by `continue`."""
+        for node in walk(region):
+            if isinstance(node, View) and node.source is not None:
+                for part in used_data(node.source):
+                    self.aliases[node.buffer.data] = part
+        self._visit(region)
+
+    def first(self, buffer: Buffer) -> int:
+        return min(self.used.get(buffer.data, [0]))
+
+    def last(self, buffer: Buffer) -> int:
+        return max(self.used.get(buffer.data, [0]))
+
+    def _visit(self, stmt: Stmt) -> None:
+        match stmt:
+            case Seq(body=body):
+                for part in body:
+                    self._visit(part)
+            case For(kind=LoopKind.THREAD):
+                self._use(stmt.extent)
+                was = self.apart
+                self._visit(stmt.body)
+                self.apart = was
+            case If() if not self.divergence.splits(stmt):
+                self._use(stmt.condition)
+                self._visit(stmt.then)
+                if stmt.otherwise is not None:
+                    self._visit(stmt.otherwise)
+            case Allocate():
+                pass
+            case _:
+                self._use(stmt)
+        self.apart = self.apart or self.divergence.leaves_unevenly(stmt, Continue)
+        if not self.apart:
+            self.now += 1
+
+    def _use(self, node: Node) -> None:
+        for data in used_data(node):
+            while data in self.aliases:
+                data = self.aliases[data]
+            self.used.setdefault(data, []).append(self.now)
