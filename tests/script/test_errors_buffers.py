@@ -179,6 +179,14 @@ CASES = {
     fill(x[0], 1.0)
          ^^^^ GM0299 give a buffer by its name
 """,
+    "row for a buffer": """
+    fill(m[2], 1.0)
+         ^^^^ GM0299 `part = T.decl_buffer((4,), "float32", data=m.data, elem_offset=2 * 4)`; or let `fill` take `m`
+""",
+    "slice for a buffer": """
+    fill(m[2, 0:4], 1.0)
+         ^^^^^^^^^ GM0299 `part = T.decl_buffer((...,), "float32", data=m.data, elem_offset=...)`
+""",
     "pointer for a buffer": """
     fill(x.data, 1.0)
          ^^^^^^ GM0299 give the buffer itself, not its pointer

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from gristmill.errors import Note, close_match
 from gristmill.ir.dtype import INT32, VOID, DType
-from gristmill.ir.expr import BufferRef, CallExtern, CallFunction, CallPacked, Expr, StringImm, Var
+from gristmill.ir.expr import BufferRef, CallExtern, CallFunction, CallPacked, Expr, IntImm, StringImm, Var
 from gristmill.ir.memory import Buffer
 from gristmill.ir.op import OPS, Result
 from gristmill.ir.stmt import Evaluate
@@ -15,6 +15,7 @@ from gristmill.script.calls.arguments import bind
 from gristmill.script.calls.conversions import dtype_argument
 from gristmill.script.calls.mathematics import apply
 from gristmill.script.context import Context
+from gristmill.script.memory import index_nodes
 from gristmill.script.operands import as_operand, constant_text, fit, typed
 from gristmill.script.readable import parameter_text, signature_text
 from gristmill.script.source import Positioned
@@ -90,6 +91,8 @@ def _match_arguments(ctx: Context, call: ast.Call, callee: Callee) -> list[ast.e
 def _argument(ctx: Context, node: ast.expr, param: Var | Buffer, callee: Callee) -> Expr:
     from gristmill.script.expressions import lower
 
+    if isinstance(param, Buffer) and isinstance(node, ast.Subscript):
+        _refuse_part(ctx, node, param, callee)
     value = lower(ctx, node)
     if isinstance(value, Allocated):
         value = value.buffer.data if isinstance(param, Var) else value.buffer
@@ -124,6 +127,46 @@ def _buffer_argument(ctx: Context, node: ast.expr, value: Value, param: Buffer, 
         hint=f"it is declared as `{parameter_text(param)}`; a view has another shape or type: `T.decl_buffer(...)`",
         notes=(Note("the function is here", callee.file.source.name_place(callee.node)),),
     )
+
+
+def _refuse_part(ctx: Context, node: ast.Subscript, param: Buffer, callee: Callee) -> None:
+    """A row or another part of a buffer, given for a buffer: NumPy's habit. Says what to write instead."""
+    from gristmill.script.expressions import lower
+
+    owner = lower(ctx, node.value)
+    if isinstance(owner, Allocated):
+        owner = owner.buffer
+    given = index_nodes(node)
+    if not isinstance(owner, Buffer) or (
+        len(given) >= owner.rank and not any(isinstance(one, ast.Slice) for one in given)
+    ):
+        return
+    raise ctx.mistake(
+        "GM0299",
+        node,
+        f"the parameter `{param.name}` of `{callee.name}` takes a buffer, and `{ctx.segment(node)}` is a part of one",
+        label=f"wanted: {parameter_text(param)}",
+        hint=f"make a view, and give that: `part = {_view_text(ctx, node, owner)}`; or let `{callee.name}` take "
+        f"`{ctx.segment(node.value)}` and the indices",
+        notes=(Note("the function is here", callee.file.source.name_place(callee.node)),),
+    )
+
+
+def _view_text(ctx: Context, node: ast.Subscript, owner: Buffer) -> str:
+    """The view of a part of a buffer, as the user would write it; with dots where that is more than a row."""
+    name, given = ctx.segment(node.value), index_nodes(node)
+    if owner.strides or len(given) >= owner.rank or any(isinstance(one, ast.Slice) for one in given):
+        return f'T.decl_buffer((...,), "{owner.dtype}", data={name}.data, elem_offset=...)'
+    sizes = [ctx.project.shape_text(size) for size in owner.shape]
+    factors = [size if size.isalnum() else f"({size})" for size in sizes]
+    offset = ctx.operand_text(given[0])
+    for one, factor in zip(given[1:], factors[1:], strict=False):
+        offset = f"({offset} * {factor} + {ctx.operand_text(one)})"
+    offset = " * ".join([offset, *factors[len(given) :]])
+    kept = ", ".join(sizes[len(given) :]) + ("," if owner.rank - len(given) == 1 else "")
+    if owner.offset is not None and not (isinstance(owner.offset, IntImm) and owner.offset.value == 0):
+        offset = f"{name}.elem_offset + {offset}"
+    return f'T.decl_buffer(({kept}), "{owner.dtype}", data={name}.data, elem_offset={offset})'
 
 
 def _dimensions(buffer: Buffer) -> str:
