@@ -451,13 +451,6 @@ def test_sources_that_are_not_there(tmp_path: Path) -> None:
     assert "is a folder" in second.message
 
 
-def test_known_hosts_are_checked_where_they_are_given() -> None:
-    text = MINIMAL.replace("[targets]", 'host = ["x86-64-v22"]\n[targets]')
-    with pytest.raises(UserError) as caught:
-        parse_manifest(text, "kernels.toml", KINDS, hosts=["x86-64-v2", "aarch64"])
-    assert (caught.value.code, caught.value.diagnostics[0].hint) == ("GM0105", "did you mean `x86-64-v2`?")
-
-
 @pytest.mark.parametrize("text", [WHOLE, MINIMAL])
 def test_samples_read_the_same_with_another_reader(text: str) -> None:
     toml = pytest.importorskip("toml")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -159,22 +159,22 @@ class Manifest(_Located):
         return os.path.join(self.folder, *module.source.split("/"))
 
 
-def load_manifest(path: str | os.PathLike[str], kinds: Mapping[str, TargetKind], hosts: Sequence[str] = ()) -> Manifest:
+def load_manifest(path: str | os.PathLike[str], kinds: Mapping[str, TargetKind]) -> Manifest:
     """Read and check the manifest at ``path`` (a file, or a folder that has a ``kernels.toml``).
 
     ``kinds`` are the installed target kinds by name. Raises UserError with all that is wrong.
     """
     file, text = read_text(path)
-    return parse_manifest(text, file, kinds, hosts)
+    return parse_manifest(text, file, kinds)
 
 
-def parse_manifest(text: str, file: str, kinds: Mapping[str, TargetKind], hosts: Sequence[str] = ()) -> Manifest:
+def parse_manifest(text: str, file: str, kinds: Mapping[str, TargetKind]) -> Manifest:
     """Check the text of a manifest; ``file`` is the name for messages. See :func:`load_manifest`."""
     source = SourceText(file, text)
     document = read_document(source)
     report = Report(source)
     _check_schema(document, report)
-    checked = manifest_table(kinds, hosts).check(document, (), "the manifest", report)
+    checked = manifest_table(kinds).check(document, (), "the manifest", report)
     _check_names(checked, report)
     if report.diagnostics:
         raise _error(report)

@@ -6,7 +6,7 @@ The keys of a target's table come from the installed target kinds: the core know
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,10 +30,10 @@ from gristmill.build.manifest_shapes import (
 from gristmill.errors import PluginError, close_match
 from gristmill.ir.target import Target, parse_target
 from gristmill.plugin.protocols import KeyDescription, TargetKind
+from gristmill.script.dialects import DIALECTS
 
 SCHEMA = 1
 DEFAULT_HOST = ("x86-64-v2",)
-DIALECTS = ("gristmill", "tvmscript")
 
 _NAME_RULE = "use letters, digits, `_` and `-`, begin with a letter, at most 64 characters"
 _IDENTIFIER_RULE = "use letters, digits and `_`, and begin with a letter"
@@ -263,13 +263,9 @@ MODULE = Table(
 )
 
 
-def manifest_table(kinds: Mapping[str, TargetKind], hosts: Sequence[str] = ()) -> Table:
-    """The whole document, for these target kinds; ``hosts`` are the known host names (any, where empty)."""
-    host = (
-        Text(choices=tuple(hosts), noun="a host's name")
-        if hosts
-        else Text(pattern=_WORD, noun="a host's name", rule='write a name such as "x86-64-v2"')
-    )
+def manifest_table(kinds: Mapping[str, TargetKind]) -> Table:
+    """The whole document, for these target kinds. Which hosts there is code for is asked when a build is planned."""
+    host = Text(pattern=_WORD, noun="a host's name", rule='write a name such as "x86-64-v2"')
     project = Table(
         "[project]",
         (
@@ -328,8 +324,8 @@ def manifest_table(kinds: Mapping[str, TargetKind], hosts: Sequence[str] = ()) -
     )
 
 
-def manifest_schema(kinds: Mapping[str, TargetKind], hosts: Sequence[str] = ()) -> dict[str, Any]:
+def manifest_schema(kinds: Mapping[str, TargetKind]) -> dict[str, Any]:
     """JSON Schema of ``kernels.toml`` for editors, with the tables of these target kinds."""
-    found = manifest_table(kinds, hosts).schema()
+    found = manifest_table(kinds).schema()
     found["properties"]["schema"] = {"type": "integer", "enum": [SCHEMA]}
     return {"$schema": "http://json-schema.org/draft-04/schema#", "title": "kernels.toml", **found}

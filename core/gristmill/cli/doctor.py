@@ -17,7 +17,6 @@ from gristmill.cli.output import add_json_option, write_json
 from gristmill.cli.selection import add_plugin_option, registry_of
 from gristmill.errors import EXIT_DONE, EXIT_MISSING, GristmillError
 from gristmill.plugin.registry import Registry
-from gristmill.runtime.devices import probe
 from gristmill.version import __version__
 
 
@@ -165,7 +164,7 @@ def _plugins(registry: Registry) -> list[Finding]:
 def _devices(registry: Registry) -> list[Finding]:
     findings = []
     for runtime in registry.runtimes():
-        found = probe(runtime)
+        found = runtime.probe()
         for device in found.devices:
             findings.append(Finding("Devices", f"{runtime.name}:{device.index}", "ok", device.name))
         if not found.devices:

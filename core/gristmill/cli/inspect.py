@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from gristmill.cli.output import add_json_option, size_text, write_json, write_table
 from gristmill.cli.selection import add_plugin_option, registry_of
 from gristmill.errors import Diagnostic, UserError
-from gristmill.pack import Function, Manifest, Member, PackReader, find_pack
+from gristmill.pack import Manifest, PackReader, find_pack
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -123,46 +123,9 @@ def _manifest_json(manifest: Manifest) -> dict[str, Any]:
     return {
         "project": manifest.project,
         "module": manifest.module,
-        "versions": {
-            "container": manifest.versions.container,
-            "host_abi": manifest.versions.host_abi,
-            "kernel_record": manifest.versions.kernel_record,
-        },
-        "functions": [_function_json(function) for function in manifest.functions],
-        "blobs": [_member_json(member) for member in manifest.blobs],
-        "texts": [_member_json(member) for member in manifest.texts],
+        "versions": asdict(manifest.versions),
+        "functions": [asdict(function) for function in manifest.functions],
+        "blobs": [asdict(member) for member in manifest.blobs],
+        "texts": [asdict(member) for member in manifest.texts],
         "provenance": dict(manifest.provenance),
-    }
-
-
-def _function_json(function: Function) -> dict[str, Any]:
-    return {
-        "name": function.name,
-        "signature": function.signature,
-        "summary": function.summary,
-        "parameters": [
-            {
-                "name": parameter.name,
-                "kind": parameter.kind,
-                "dtype": parameter.dtype,
-                "shape": list(parameter.shape),
-                "written": parameter.written,
-            }
-            for parameter in function.parameters
-        ],
-    }
-
-
-def _member_json(member: Member) -> dict[str, Any]:
-    return {
-        "name": member.name,
-        "kind": member.kind,
-        "target": member.target,
-        "host": member.host,
-        "offset": member.offset,
-        "size": member.size,
-        "sha256": member.sha256,
-        "entry_points": list(member.entry_points),
-        "requirements": dict(member.requirements),
-        "kernels": [dict(record) for record in member.kernels],
     }

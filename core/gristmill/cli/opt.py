@@ -15,8 +15,7 @@ from gristmill.cli.output import add_json_option, write_json
 from gristmill.cli.selection import add_plugin_option, registry_of
 from gristmill.errors import Diagnostic, UserError
 from gristmill.plugin.guarded import passes_named
-
-DIALECTS = ("gristmill", "tvmscript")
+from gristmill.script.dialects import DIALECTS
 
 if TYPE_CHECKING:
     from gristmill.ir.module import Module

@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from gristmill.errors import Diagnostic, MissingError, UserError
-from gristmill.plugin.protocols import Device, Probe, Runtime
+from gristmill.plugin.protocols import Device, Runtime
 from gristmill.plugin.registry import Registry
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Runtimes:
         """Every device, and for each runtime without one the reason; broken plugins too."""
         rows = DeviceList()
         for runtime in self.all():
-            found = probe(runtime)
+            found = runtime.probe()
             rows += [DeviceRow(f"{runtime.name}:{each.index}", each.name, each.properties) for each in found.devices]
             if not found.devices:
                 rows.append(DeviceRow(runtime.name, "", {}, found.reason or "it names no device and no reason"))
@@ -85,7 +85,7 @@ class Runtimes:
         """The device of a runtime, opened once. Raises MissingError (GM0905) if it is not here."""
         key = (runtime.name, index)
         if key not in self._opened:
-            found = probe(runtime)
+            found = runtime.probe()
             if index not in {each.index for each in found.devices}:
                 here = ", ".join(f"{runtime.name}:{each.index}" for each in found.devices)
                 hint = f"there is {here}" if here else f"the {runtime.name} runtime has no device: {found.reason}"
@@ -93,14 +93,6 @@ class Runtimes:
             # Of two threads that open at once one wins, and both get its device.
             return self._opened.setdefault(key, runtime.open(index))
         return self._opened[key]
-
-
-def probe(runtime: Runtime) -> Probe:
-    """What a runtime finds. One that raises, which it should not, has no device, and the error is the reason."""
-    try:
-        return runtime.probe()
-    except Exception as error:
-        return Probe(reason=f"looking for devices failed: {type(error).__name__}: {error}")
 
 
 @cache

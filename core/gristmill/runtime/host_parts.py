@@ -10,7 +10,7 @@ from gristmill.codegen.context_table import DEVICE_CODE, DEVICE_KIND, HOST_IR, H
 from gristmill.errors import Diagnostic, UserError
 from gristmill.pack import Member, PackReader
 from gristmill.plugin.protocols import Device, HostCode, KernelCode, KernelDevice, LoadedCode
-from gristmill.runtime.devices import Runtimes, probe
+from gristmill.runtime.devices import Runtimes
 from gristmill.runtime.variants import Refusal, kernel_records
 
 
@@ -65,7 +65,7 @@ def _host_parts(
         for runtime in runtimes.all():
             if part.kind not in runtime.blob_kinds:
                 continue
-            found = probe(runtime)
+            found = runtime.probe()
             reason = found.reason or "it found none"
             if found.devices:
                 reason = runtime.refusal(part.kind, part.target, part.host, part.requirements)

@@ -15,7 +15,7 @@ from gristmill.errors import PluginError
 from gristmill.pack import Member, PackReader, find_pack
 from gristmill.plugin.guarded import watched
 from gristmill.plugin.protocols import Device, LoadedCode, Runtime
-from gristmill.runtime.devices import Runtimes, probe, this_process
+from gristmill.runtime.devices import Runtimes, this_process
 from gristmill.runtime.externs import given_address
 from gristmill.runtime.host_parts import launches_kernels, place_kernels
 from gristmill.runtime.loaded_pack import LoadedPack, Placed
@@ -68,7 +68,7 @@ def load(
 
 
 def _first_index(runtime: Runtime) -> int:
-    found = probe(runtime).devices
+    found = runtime.probe().devices
     return found[0].index if found else 0
 
 

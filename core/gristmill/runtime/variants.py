@@ -10,7 +10,7 @@ from gristmill.errors import Diagnostic, MissingError, UserError
 from gristmill.pack import Json, Manifest, Member
 from gristmill.plugin.artifacts import KernelArgument, KernelRecord, Scalar
 from gristmill.plugin.protocols import Runtime
-from gristmill.runtime.devices import Runtimes, probe
+from gristmill.runtime.devices import Runtimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def choose(manifest: Manifest, runtimes: Runtimes, only: str = "", target: str =
         reasons = []
         for runtime in takers:
             if runtime.name not in without_device:
-                found = probe(runtime)
+                found = runtime.probe()
                 without_device[runtime.name] = "" if found.devices else (found.reason or "it found none")
             if without_device[runtime.name]:
                 reasons.append(f"the {runtime.name} runtime has no device: {without_device[runtime.name]}")

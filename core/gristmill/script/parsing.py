@@ -13,12 +13,11 @@ from typing import Any
 from gristmill.errors import Place
 from gristmill.ir.module import Module
 from gristmill.script.depth import room_to_recurse
+from gristmill.script.dialects import DIALECTS
 from gristmill.script.imports import OutsideProject
 from gristmill.script.problems import Mistake, Reported, mistake
 from gristmill.script.project import ParamValue, Project, ResolveImport
 from gristmill.script.reader import SOURCE_BYTES_AT_MOST, decode
-
-DIALECTS = ("gristmill", "tvmscript")
 
 
 @dataclass(frozen=True, slots=True)
