@@ -63,7 +63,7 @@ def differences(
     args = program.make_arguments(arguments_seed)
     theirs = copy.deepcopy(args)
     try:
-        value = Executor(program.module).call(program.function, args).value
+        value = Executor(program.oracle).call(program.function, args).value
     except ExecutionError:
         return None
     try:
@@ -85,17 +85,25 @@ def differential(
     ulp: float = BOUNDED_ULP,
     shrink_failures: bool = True,
     failures_at_most: int = 5,
+    make: Callable[[int], RandomProgram] | None = None,
+    count: Callable[[Iterable[Module]], Counter[str]] = count_constructs,
 ) -> DifferentialReport:
     """Run the programs of the seeds, with each set of arguments; stop after so many failures.
+
+    ``make`` makes the program of a seed, in place of :func:`random_program` with the choices given here; ``count``
+    counts what occurs in it.
 
     Raises ExecutionError if the executor reports on a program: that is a fault of the generator.
     """
     report = DifferentialReport()
     for seed in seeds:
-        program = random_program(seed, dtypes=dtypes, constructs=constructs, mathematics_in=mathematics_in)
+        if make is not None:
+            program = make(seed)
+        else:
+            program = random_program(seed, dtypes=dtypes, constructs=constructs, mathematics_in=mathematics_in)
         report.programs += 1
-        report.constructs.update(count_constructs([program.module]))
-        executor = Executor(program.module)
+        report.constructs.update(count([program.module]))
+        executor = Executor(program.oracle)
         for arguments_seed in argument_seeds:
             args = program.make_arguments(arguments_seed)
             report.steps += executor.call(program.function, args).steps

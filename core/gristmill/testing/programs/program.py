@@ -34,10 +34,19 @@ class RandomProgram:
         assert found is not None
         return found
 
+    @property
+    def oracle(self) -> Module:
+        """What the executor runs to say what is right: the module itself."""
+        return self.module
+
+    def sizes_for(self, size: Var) -> tuple[int, ...]:
+        """The values that a symbolic size takes."""
+        return SIZES
+
     def make_arguments(self, seed: int) -> list[Any]:
         """Arrays and numbers for the entry function, the same for the same seed."""
         chance = Chance(f"{self.seed} {seed}")
-        sizes: dict[Var, int] = {size: chance.pick(SIZES) for size in self.entry.sizes}
+        sizes: dict[Var, int] = {size: chance.pick(self.sizes_for(size)) for size in self.entry.sizes}
         found: list[Any] = []
         for param in self.entry.params:
             if isinstance(param, Buffer):
