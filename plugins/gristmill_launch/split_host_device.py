@@ -49,9 +49,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gristmill.errors import Diagnostic, Note, UserError
 from gristmill.ir.functor import Mutator, walk
 from gristmill.ir.module import Function, Module
-from gristmill.ir.stmt import DeviceRegion
+from gristmill.ir.span import place_of
+from gristmill.ir.stmt import DeviceRegion, For, LoopKind
 from gristmill.passes.manager import Pass
 from gristmill_launch.outlining import outline
 from gristmill_launch.own_memory import HostMemory, without_unused
@@ -65,7 +67,8 @@ class SplitHostDevice(Pass):
     def run(self, module: Module) -> Module:
         """The module with a kernel for each region.
 
-        Raises UserError: GM0652-GM0657 for launches that cannot be, at the place in the user's kernel.
+        Raises UserError: GM0646 for a launch in a vectorized loop, GM0652-GM0657 for others that cannot be, at the
+        place in the user's kernel.
         """
         names = Names(module.functions)
         found: list[Function] = []
@@ -86,9 +89,33 @@ class _Splitting(Mutator):
         self.memory = HostMemory.of(function)
         self.names = names
         self.kernels: list[Function] = []
+        self.lanes: For | None = None
+
+    def visit_For(self, node: For) -> Any:
+        outer = self.lanes
+        if node.kind is LoopKind.VECTORIZED:
+            self.lanes = node
+        found = self.generic(node)
+        self.lanes = outer
+        return found
 
     def visit_DeviceRegion(self, node: DeviceRegion) -> Any:
+        if self.lanes is not None:
+            raise _in_lanes(node, self.lanes)
         stem = self.function.facts.symbol or self.function.name
         outlined = outline(self.function, node, self.memory, self.names.new(f"{stem}_kernel"))
         self.kernels.append(outlined.kernel)
         return outlined.launch
+
+
+def _in_lanes(region: DeviceRegion, loop: For) -> UserError:
+    return UserError(
+        Diagnostic(
+            "GM0646",
+            f"this begins a launch inside of the vectorized loop over `{loop.var.name}`",
+            place_of(region.span),
+            label="a launch",
+            hint="make the loop around it serial",
+            notes=(Note("the vectorized loop is here", place_of(loop.span)),),
+        )
+    )

@@ -209,6 +209,14 @@ def clear(y: T.Buffer((4,), "float32")):
     z[0] = T.float32(0)
     ^^^^ GM0659 a loop over threads
 """,
+    "a launch in a vectorized loop": """
+@T.prim_func
+def f(x: T.Buffer((4, 64), "float32")):
+    for row in T.vectorized(4):
+        for t in T.thread_binding(64, "threadIdx.x"):
+            x[row, t] = T.float32(1)
+            ^^^^^^^^^^^^^^^^^^^^^^^^ GM0646 6:9- serial
+""",
     "recursion on the device": """
 @T.prim_func
 def f(x: T.Buffer((4,), "int64")):
@@ -263,7 +271,7 @@ def test_unequal_extents_that_only_a_call_shows_raise_before_the_launch() -> Non
     assert not x.any()
 
 
-PYTHON_PAGES = ["GM0652", "GM0653", "GM0654", "GM0655", "GM0656", "GM0658", "GM0659"]
+PYTHON_PAGES = ["GM0646", "GM0652", "GM0653", "GM0654", "GM0655", "GM0656", "GM0658", "GM0659"]
 
 
 @pytest.mark.parametrize("code", PYTHON_PAGES)
