@@ -143,6 +143,20 @@ SHARED = {
             y[b, 0] = s[0]
         """,
     ),
+    "a tree whose steps take two statements": (
+        6,
+        """
+        s[t] = x[b, t]
+        step = T.int64(32)
+        while step > 0:
+            if t < step:
+                other = s[t + step]
+                s[t] = T.max(s[t], other)
+            step = step // 2
+        if t == 0:
+            y[b, 0] = s[0]
+        """,
+    ),
     "only one thread writes": (1, "if t == 0:\n    s[0] = x[b, 0]\ny[b, t] = s[0]"),
     "before code that only some threads run": (1, "s[t] = x[b, t]\nif t < 32:\n    y[b, t] = s[t + 1]"),
     "an early return": (

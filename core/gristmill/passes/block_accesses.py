@@ -48,7 +48,7 @@ from gristmill.ir.stmt import (
 )
 from gristmill.passes.divergence import Divergence
 from gristmill.passes.element_forms import FAR, FormReader
-from gristmill.passes.index_facts import Fact, facts_of, limits_of
+from gristmill.passes.index_facts import Fact, facts_of
 from gristmill.passes.layout import element_offset, plus, times
 from gristmill.passes.ranges import RangeMutator
 from gristmill.passes.region_tree import Access, Branch, Chain, Fence, Leaf, Loop
@@ -287,8 +287,6 @@ class RegionReader:
             return None
         indices = tuple(self.ranges.simplifier.simplify(self.resolved(index)) for index in node.indices)
         dimensions = tuple(self.forms.form(index) for index in indices)
-        for form in dimensions:
-            form.limits = limits_of(form, self.facts)
         flat = None
         if start is not None:
             size = buffer.dtype.bits // 8 * buffer.dtype.lanes
@@ -300,7 +298,7 @@ class RegionReader:
                 spread = self._lanes(buffer, indices, size)
                 flat.spread = Interval(spread.low, spread.high + size - 1)
         return Access(
-            root, scope, writes, buffer.name, span, self.opened, self.axis_ranges(), buffer, dimensions, flat
+            root, scope, writes, buffer.name, span, self.opened, self.axis_ranges(), tuple(self.facts), buffer, dimensions, flat
         )  # fmt: skip
 
     def _lanes(self, buffer: Buffer, indices: tuple[Expr, ...], size: int) -> Interval:

@@ -16,8 +16,9 @@ After::
 
 Memory of the scopes ``shared``, ``shared.dyn``, ``warp`` and ``local`` lives no longer than a launch, wherever its
 declaration stands: in host code around the loops over threads, or deep inside of them. A declaration that several
-regions use becomes one of each. (A local scalar that host code stores to stays: launches are given its value.) A value that one launch would have to leave in it for another is an error (GM0608), as
-is host code that uses it, and a size of shared memory that is known only inside of the launch (GM0609).
+regions use becomes one of each. (A local scalar that host code stores to stays: launches are given its value.) A value
+that one launch would have to leave in it for another is an error (GM0608), as is host code that uses it, and a size of
+shared memory that is known only inside of the launch (GM0609).
 
 Ensures: no declaration of these scopes that a region uses stands outside of it; shared memory is allocated first thing
 in a region, once.

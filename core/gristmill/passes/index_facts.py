@@ -12,9 +12,9 @@ from gristmill.passes.element_forms import FAR, Form, FormReader
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """``sum(coefficient * atom)``, by the atoms' numbers, lies in an interval."""
+    """The sum, constant left out, lies in an interval."""
 
-    terms: dict[int, int]
+    form: Form
     interval: Interval
 
 
@@ -35,7 +35,7 @@ def facts_of(condition: Expr, holds: bool, forms: FormReader) -> Iterator[tuple[
     span = Interval(span.low - form.constant, span.high - form.constant)
     if not form.terms:
         return
-    yield Fact({number: coefficient for number, (_, coefficient) in form.terms.items()}, span), _pinned(form, span)
+    yield Fact(Form(terms=form.terms), span), _pinned(form, span)
 
 
 def _span(condition: CompareExpr, holds: bool) -> Interval | None:
@@ -71,21 +71,4 @@ def _pinned(form: Form, span: Interval) -> dict[Var, Interval]:
         else:
             continue
         found[atom.var] = Interval.point(end)
-    return found
-
-
-def limits_of(form: Form, facts: list[Fact]) -> Interval | None:
-    """What facts say of a sum, if they speak of it."""
-    terms = {number: coefficient for number, (_, coefficient) in form.terms.items()}
-    negated = {number: -coefficient for number, coefficient in terms.items()}
-    found: Interval | None = None
-    for fact in facts:
-        if fact.terms == terms:
-            span = fact.interval
-        elif fact.terms == negated:
-            span = fact.interval.negated()
-        else:
-            continue
-        span = Interval(span.low + form.constant + form.spread.low, span.high + form.constant + form.spread.high)
-        found = span if found is None else found.meet(span) or found
     return found

@@ -42,10 +42,10 @@ from gristmill.ir.module import Function, Module
 from gristmill.ir.span import place_of
 from gristmill.ir.stmt import BarrierScope, Break, Continue, Return, Stmt
 from gristmill.passes.block_accesses import RegionReader
-from gristmill.passes.element_forms import threads_apart
 from gristmill.passes.launch_regions import map_regions
 from gristmill.passes.manager import Pass
 from gristmill.passes.region_tree import Access, Branch, Chain, Fence, Leaf, Loop, built, everything
+from gristmill.passes.thread_pairs import threads_apart
 
 _NEEDS = {
     Scope.WARP: BarrierScope.WARP,

@@ -15,7 +15,9 @@ from gristmill.ir.expr import Var
 from gristmill.ir.memory import Buffer, Scope
 from gristmill.ir.span import Span
 from gristmill.ir.stmt import Barrier, BarrierScope, For, If, Seq, Stmt, While
-from gristmill.passes.element_forms import Form, Side
+from gristmill.passes.element_forms import Form
+from gristmill.passes.index_facts import Fact
+from gristmill.passes.thread_pairs import Side
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,12 +32,13 @@ class Access:
     span: Span | None
     opened: frozenset[Var]
     axes: dict[Var, Interval]
+    facts: tuple[Fact, ...] = ()
     buffer: Buffer | None = None
     dimensions: tuple[Form, ...] | None = None
     flat: Form | None = None
 
     def side(self, stale: frozenset[Var]) -> Side:
-        return Side(stale, self.axes)
+        return Side(stale, self.axes, self.facts)
 
 
 @dataclass(slots=True, eq=False)
