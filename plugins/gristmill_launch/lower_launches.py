@@ -74,13 +74,16 @@ from gristmill_launch.sides import HOST, Calls, Names, is_host
 class LowerLaunches(Pass):
     """Turn calls from host to device into launches, and check that host code leaves the device's memory alone."""
 
+    target: Target | None = None
+    """The device; None in a build for a host, in which the targets that functions state mean nothing."""
+
     def run(self, module: Module) -> Module:
         """The module without calls between targets.
 
         Raises UserError: GM0652-GM0657 for launches that cannot be, GM0658 for a call that its target does not allow,
         GM0659 for host code that touches memory of the device.
         """
-        if all(function.facts.target is None for function in module.functions):
+        if self.target is None:
             return module
         lowered = _Lowering(module).run()
         check_host_memory(lowered)

@@ -40,7 +40,7 @@ def _split_host_device(context: PassContext) -> Pass:
 def _lower_launches(context: PassContext) -> Pass:
     from gristmill_launch.lower_launches import LowerLaunches
 
-    return LowerLaunches()
+    return LowerLaunches(_device(context))
 
 
 def _lower_packed_interface(context: PassContext) -> Pass:

@@ -28,7 +28,7 @@ DEVICE = Target("reference", "", ("small",))
 
 
 def device_passes() -> list[Pass]:
-    return [BindTargets(DEVICE), AnnotateDeviceRegions(DEVICE), SplitHostDevice(), LowerLaunches()]
+    return [BindTargets(DEVICE), AnnotateDeviceRegions(DEVICE), SplitHostDevice(), LowerLaunches(DEVICE)]
 
 
 def test_a_loop_over_threads_begins_a_region() -> None:
@@ -176,6 +176,8 @@ def test_a_build_for_a_host_changes_nothing() -> None:
         """
         @T.prim_func
         def f(x: T.Buffer((4,), "int32")):
+            T.func_attr({"target": T.target("vulkan")})
+            x[0] = helper(T.int32(4))
             for t in T.thread_binding(4, "threadIdx.x"):
                 x[t] = helper(T.int32(t))
 
@@ -207,7 +209,7 @@ def test_passes_are_read_back_from_their_text() -> None:
 
 def test_calls_between_two_targets_of_one_processor_become_calls_of_c_symbols() -> None:
     check_pass(
-        LowerLaunches(),
+        LowerLaunches(DEVICE),
         """
         gristmill ir 1
 

@@ -25,7 +25,7 @@ from gristmill_launch.lower_launches import LowerLaunches
 from gristmill_launch.split_host_device import SplitHostDevice
 
 DEVICE = Target("reference")
-LOWERING = Pipeline.of([BindTargets(DEVICE), AnnotateDeviceRegions(DEVICE), SplitHostDevice(), LowerLaunches()])
+LOWERING = Pipeline.of([BindTargets(DEVICE), AnnotateDeviceRegions(DEVICE), SplitHostDevice(), LowerLaunches(DEVICE)])
 HEAD = "from gristmill.script import tir as T\n\n"
 EXPLAIN = Path(gristmill.__file__).parent / "explain"
 
@@ -355,4 +355,4 @@ def test_called_functions_must_be_bound_before_launches_are_lowered() -> None:
         'gristmill ir 1\n\nfunction @f()\n  symbol "f"\n  target "host"\n{\n  evaluate @g()\n}\n\nfunction @g() {\n}\n'
     )
     with pytest.raises(InternalError, match="`g` is bound to no target"):
-        Pipeline.of([LowerLaunches()]).run(kernels(text))
+        Pipeline.of([LowerLaunches(DEVICE)]).run(kernels(text))

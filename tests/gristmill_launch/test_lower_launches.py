@@ -20,7 +20,7 @@ from gristmill_launch.lower_packed_interface import LowerPackedInterface
 from gristmill_launch.split_host_device import SplitHostDevice
 
 DEVICE = Target("reference")
-LOWERING = Pipeline.of([BindTargets(DEVICE), AnnotateDeviceRegions(DEVICE), SplitHostDevice(), LowerLaunches()])
+LOWERING = Pipeline.of([BindTargets(DEVICE), AnnotateDeviceRegions(DEVICE), SplitHostDevice(), LowerLaunches(DEVICE)])
 
 
 def lower(module: Module) -> Module:
