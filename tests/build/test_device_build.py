@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import gristmill
 from gristmill.build import build
 from gristmill.build.report import BuildReport
 from gristmill.errors import UserError
 from gristmill.interp import ExecutionError, Executor
 from gristmill.ir.dtype import SCALARS
 from gristmill.ir.parser import parse_module
+from gristmill.pack import find_pack
 from gristmill.plugin.registry import Registry
 from gristmill.runtime import LoadedPack, Runtimes, load, reference
 
@@ -220,3 +223,51 @@ def test_scalars_of_every_type_arrive_exactly(tmp_path: Path, dtype: Any) -> Non
             pack.store(array, value)
             found = [element.item() for element in array.numpy()]
             assert list(map(str, found)) == [str(value)] * 2
+
+
+def test_without_gristmill_the_library_says_what_is_missing(
+    report: BuildReport, here: Runtimes, tmp_path: Path
+) -> None:
+    import tvm_ffi
+
+    with find_pack(report.pack("m").path) as reader:
+        part = next(member for member in reader.manifest.blobs if member.kind == "elf-shared")
+        (tmp_path / "m.so").write_bytes(reader.blob(part))
+    device = here.device("reference:0")
+    x = device.array(np.zeros(4, np.float32))
+    with pytest.raises(RuntimeError, match="must be loaded by gristmill"):
+        tvm_ffi.load_module(tmp_path / "m.so").scale(x, x, 1.0)
+
+
+MANY = """from gristmill.script import tir as T
+
+
+@T.prim_func
+def keep(x: T.Buffer((17,), "int64"), {params}):
+    for t in T.thread_binding(1, thread="threadIdx.x"):
+{stores}
+"""
+
+
+def test_seventeen_scalars_keep_their_values_in_every_launch_and_thread(tmp_path: Path) -> None:
+    params = ", ".join(f"a{number}: T.int64" for number in range(17))
+    stores = "\n".join(f"        x[{number}] = a{number}" for number in range(17))
+    path = project(tmp_path, MANY.format(params=params, stores=stores)).pack("m").path
+    pack, device = load(path), gristmill.device("reference:0")
+    wrong: list[Any] = []
+
+    def work(start: int) -> None:
+        arrays = [device.empty((17,), "int64") for _ in range(2)]
+        for number, array in enumerate(arrays):
+            pack.keep(array, *(start + 100 * number + place for place in range(17)))
+        for number, array in enumerate(arrays):
+            if list(array.numpy()) != [start + 100 * number + place for place in range(17)]:
+                wrong.append((start, number))
+
+    threads = [threading.Thread(target=work, args=(1000 * number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    work(-5000)
+    assert not wrong

@@ -10,7 +10,7 @@ import pytest
 
 from gristmill.errors import MissingError
 from gristmill.testing import example_project
-from gristmill.testing.demonstration import demonstrate, relative_error
+from gristmill.testing.demonstration import demonstrate, present_devices, relative_error
 
 
 def test_demonstration(tmp_path: Path) -> None:
@@ -59,3 +59,10 @@ def test_without_pillow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 )
 def test_relative_error(result: list[float], wanted: list[float], error: float) -> None:
     assert relative_error(np.array(result), np.array(wanted)) == error
+
+
+def test_the_reference_device_takes_part_only_if_it_is_named() -> None:
+    here, _ = present_devices(None)
+    assert "cpu:0" in here
+    assert "reference:0" not in here
+    assert present_devices(["reference:0"]) == (["reference:0"], [])
