@@ -26,12 +26,12 @@ _MOST = 10**12
 def releases_gil(function: Function, module: Module) -> bool:
     """Whether a call of the public function should release the interpreter lock."""
     by_name = {found.name: found for found in module.functions}
-    if _launches(function, by_name):
-        # Handing work to a device is quick, and devices written in Python take the lock at once.
-        return False
     wishes = _wishes(function, by_name)
     if wishes:
         return wishes[0]
+    if _launches(function, by_name):
+        # Handing work to a device is quick, and devices written in Python take the lock at once.
+        return False
     return _function_cost(function, by_name) >= RELEASE_NODES
 
 
