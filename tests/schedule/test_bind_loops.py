@@ -530,11 +530,55 @@ def test_functions_that_threads_call_get_copies_without_launches() -> None:
         @T.prim_func
         def twice(a: T.Buffer(("n",), "int64")):
             fill(a, 1)
-            a[0] = a[0] + 4
+            if a[0] > 0:
+                fill(a, 4)
         """
     module = same(source, np.zeros(4, np.int64), name="twice")
     assert [function.name for function in module.functions] == ["fill", "twice", "fill_thread"]
     assert [function.name for function in module.public] == ["fill", "twice"]
+
+
+def test_private_functions_that_the_host_calls_have_kernels_of_their_own() -> None:
+    source = """
+        @T.prim_func(private=True)
+        def smooth(a: T.Buffer(("n",), "int64"), b: T.Buffer(("n",), "int64"), k: T.int64):
+            for i in range(1, n - 1):
+                b[i] = a[i - 1] + a[i + 1] + k
+
+        @T.prim_func(private=True)
+        def twice(a: T.Buffer(("n",), "int64"), b: T.Buffer(("n",), "int64")):
+            smooth(a, b, 1)
+            smooth(b, a, 2)
+
+        @T.prim_func
+        def f(a: T.Buffer(("n",), "int64"), b: T.Buffer(("n",), "int64"), times: T.int64, k: T.Buffer((1,), "int64")):
+            for t in range(times):
+                twice(a, b)
+            if k[0] > 0:
+                twice(b, a)
+        """
+    arguments = [np.arange(6), np.zeros(6, np.int64), 3]
+    for flag in (0, 1):
+        module = same(source, *arguments, np.array([flag]), name="f")
+    assert [function.name for function in module.functions] == ["smooth", "twice", "f", "smooth_thread", "twice_thread"]
+    assert launches(module.with_functions(module.functions[:1]))[0].startswith("blockIdx.x")
+    assert launches(module.with_functions(module.functions[3:])) == []
+
+
+def test_arrays_of_the_host_are_filled_by_the_host() -> None:
+    source = """
+        @T.prim_func
+        def fill(a: T.Buffer(("n",), "int64"), k: T.int64):
+            for i in range(n):
+                a[i] = k
+
+        @T.prim_func
+        def f(a: T.Buffer(("n",), "int64")):
+            table = T.alloc_buffer((4,), "int64", scope="local")
+            fill(table, 3)
+            fill(a, table[2])
+        """
+    same(source, np.zeros(5, np.int64), name="f")
 
 
 # Refusals -------------------------------------------------------------------------------------------------------------

@@ -154,7 +154,7 @@ def test_unknown_constructs_are_refused() -> None:
 
 def test_what_is_bound_needs_no_schedule() -> None:
     for seed in range(60):
-        module = random_device_program(seed, constructs=DEVICE_CONSTRUCTS - {"host helper"}).module
+        module = random_device_program(seed).module
         assert Pipeline.of([BindLoops(threads=64)]).run(module) is module, f"seed {seed}"
 
 

@@ -28,7 +28,8 @@ Everything of a public function that touches memory of the device is brought und
 independent iterations are fused and spread over blocks and threads; other loops, and single statements, are run by one
 thread; loops around several nests and branches stay on the host if it knows their conditions. What comes after
 another stays after it, since each is a launch of its own. Values of the host that device code writes move to the
-device. What is bound already, and private functions, stay as they are.
+device. Private functions that the host calls for their effect on arrays are host code too. What is bound already
+stays as it is.
 
 Requires: blocks are not lowered yet. Ensures: no access to device memory is left outside of loops over threads.
 """
@@ -51,7 +52,7 @@ from gristmill.ir.stmt import Allocate, Bind, Block, For, If, Return, Seq, Stmt,
 from gristmill.passes.manager import Pass
 from gristmill.plugin.protocols import PassContext
 from gristmill.schedule.bindings import LaunchShape, many_threads, one_thread
-from gristmill.schedule.called_by_threads import refuse_recursion, with_copies_for_threads
+from gristmill.schedule.called_by_threads import called_by_host, refuse_recursion, with_copies_for_threads
 from gristmill.schedule.memory_roots import memory_roots
 from gristmill.schedule.placement import Placed, Placement, Where, is_only_of_host, touches_device
 from gristmill.schedule.scratch import moved_to_device, put_into_threads
@@ -85,26 +86,59 @@ class BindLoops(Pass):
     def run(self, module: Module) -> Module:
         if not self.threads:
             return module
-        shape = LaunchShape(self.threads, self.blocks)
+        recipe = _Recipe(module, LaunchShape(self.threads, self.blocks), self.check_overlap)
         bound: dict[str, Function] = {}
-        for function in module.functions:
-            if function.is_public and function.facts.convention is CallingConvention.PLAIN:
-                found = _Binding(module, function, shape, self.check_overlap).bound()
-                if found is not function:
-                    bound[function.name] = found
-        result = with_copies_for_threads(module, bound)
+        waiting = [found.name for found in module.public if found.facts.convention is CallingConvention.PLAIN]
+        seen = set(waiting)
+        while waiting:
+            function = recipe.functions[waiting.pop()]
+            found = _Binding(recipe, function).bound()
+            if found is not function:
+                bound[function.name] = found
+            more = [name for name in called_by_host(found) if name in recipe.functions and name not in seen]
+            seen.update(more)
+            waiting += more
+        result = with_copies_for_threads(module, bound, seen)
         refuse_recursion(result)
         return result
+
+
+class _Recipe:
+    """What is the same for all functions of a module."""
+
+    def __init__(self, module: Module, shape: LaunchShape, check_overlap: bool) -> None:
+        self.module = module
+        self.shape = shape
+        self.check_overlap = check_overlap
+        self.functions = {function.name: function for function in module.functions}
+        self._gets_kernels: dict[str, bool] = {}
+
+    def gets_kernels(self, name: str) -> bool:
+        """Whether a function is better host code, perhaps with kernels, than code of one thread."""
+        function = self.functions.get(name)
+        if function is None:
+            return False
+        if name not in self._gets_kernels:
+            # What touches nothing leaves nothing to do for threads. False for calls of itself.
+            self._gets_kernels[name] = not touches_device(function.body)
+            if not self._gets_kernels[name]:
+                try:
+                    self._gets_kernels[name] = self.placed(function).is_worthwhile
+                except UserError:
+                    self._gets_kernels[name] = False
+        return self._gets_kernels[name]
+
+    def placed(self, function: Function) -> Placed:
+        """Where the statements of a function run."""
+        return _with_returns(Placement(self.module, function, self.check_overlap, self.gets_kernels), function)
 
 
 class _Binding:
     """Binds one function."""
 
-    def __init__(self, module: Module, function: Function, shape: LaunchShape, check_overlap: bool) -> None:
-        self.module = module
+    def __init__(self, recipe: _Recipe, function: Function) -> None:
+        self.recipe = recipe
         self.function = function
-        self.shape = shape
-        self.check_overlap = check_overlap
         self.simplifier = Simplifier()
         for param in function.params:
             if isinstance(param, Buffer):
@@ -119,7 +153,7 @@ class _Binding:
         values: set[Var] = set()
         while True:
             moved = moved_to_device(self.function, values)
-            placed = _with_returns(Placement(self.module, moved.function, self.check_overlap), moved.function)
+            placed = self.recipe.placed(moved.function)
             more = _values_of_device(placed, moved.function) - values
             if not more:
                 break
@@ -137,7 +171,7 @@ class _Binding:
         if placed.where is Where.THREAD:
             return one_thread(node)
         if placed.nest is not None:
-            return many_threads(placed.nest, self.shape, self.simplifier)
+            return many_threads(placed.nest, self.recipe.shape, self.simplifier)
         if isinstance(node, Seq):
             return sequence(*self.grouped(placed.parts), span=node.span)
         parts = [self.emitted(part) for part in placed.parts]

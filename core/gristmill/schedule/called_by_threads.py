@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
 
 from gristmill.errors import Diagnostic, UserError
-from gristmill.ir.expr import CallFunction
-from gristmill.ir.functor import Mutator, walk
+from gristmill.ir.expr import AddressOf, BufferRef, CallFunction, Expr, Var
+from gristmill.ir.functor import Mutator, children, walk
+from gristmill.ir.memory import Scope
 from gristmill.ir.module import Function, Module
+from gristmill.ir.node import Node
 from gristmill.ir.stmt import For, LoopKind
 
 
-def with_copies_for_threads(module: Module, bound: Mapping[str, Function]) -> Module:
-    """The module with the bound functions; where threads call one of those, they call a copy that is as it was."""
+def with_copies_for_threads(module: Module, bound: Mapping[str, Function], host: AbstractSet[str]) -> Module:
+    """The module with the bound functions; where threads call one of those, they call a copy that is as it was.
+
+    ``host`` names the functions that are host code; those that call bound ones need copies for threads too.
+    """
     functions = [bound.get(function.name, function) for function in module.functions]
-    called = called_by_threads(functions) & set(bound)
+    called = called_by_threads(functions) & host & _leading_to(module, set(bound))
     if not called:
         return module.with_functions(functions)
     taken = {function.name for function in functions}
@@ -35,15 +41,54 @@ def with_copies_for_threads(module: Module, bound: Mapping[str, Function]) -> Mo
             copies.append(replace(copy, name=names[function.name]))
     result = []
     for function in functions:
-        if function.name in bound:
+        if function.name in host:
             result.append(function.with_body(renaming.visit(function.body)))
         else:
-            result.append(function if function.is_public else renaming.all_calls(function))
+            result.append(renaming.all_calls(function))
     return module.with_functions([*result, *copies])
 
 
+def _leading_to(module: Module, names: set[str]) -> set[str]:
+    """These functions and those that call them, directly or through others."""
+    calls = {
+        function.name: {node.function for node in walk(function.body) if isinstance(node, CallFunction)}
+        for function in module.functions
+    }
+    found = set(names)
+    while more := {name for name, called in calls.items() if name not in found and called & found}:
+        found |= more
+    return found
+
+
+def called_by_host(function: Function) -> list[str]:
+    """The names of functions that host code of the function calls with arrays of the device."""
+    return [call.function for call in _calls_of_host(function) if any(_is_of_device(arg) for arg in call.args)]
+
+
+def _calls_of_host(function: Function) -> list[CallFunction]:
+    found = []
+    stack: list[Node] = [function.body]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, CallFunction):
+            found.append(node)
+        if not isinstance(node, For) or node.kind is not LoopKind.THREAD:
+            stack.extend(children(node))
+    return found
+
+
+def _is_of_device(arg: Expr) -> bool:
+    if isinstance(arg, (BufferRef, AddressOf)):
+        return arg.buffer.scope is not Scope.LOCAL
+    return isinstance(arg, Var) and arg.dtype.is_handle
+
+
+def _takes_memory_of_host(call: CallFunction) -> bool:
+    return any(isinstance(arg, (BufferRef, AddressOf)) and arg.buffer.scope is Scope.LOCAL for arg in call.args)
+
+
 def called_by_threads(functions: Sequence[Function]) -> set[str]:
-    """The names of functions that threads call, directly or through others."""
+    """The names of functions that threads call, or the host with arrays of its own; directly or through others."""
     by_name = {function.name: function for function in functions}
     waiting = [
         call.function
@@ -53,6 +98,8 @@ def called_by_threads(functions: Sequence[Function]) -> set[str]:
         for call in walk(loop)
         if isinstance(call, CallFunction)
     ]
+    for function in functions:
+        waiting += [call.function for call in _calls_of_host(function) if _takes_memory_of_host(call)]
     seen: set[str] = set()
     while waiting:
         name = waiting.pop()
@@ -87,7 +134,9 @@ class _Renaming(Mutator):
     def visit_CallFunction(self, node: CallFunction) -> Any:
         node = self.generic(node)
         name = self.names.get(node.function)
-        return node if name is None or not self.in_threads else replace(node, function=name)
+        if name is None or not (self.in_threads or _takes_memory_of_host(node)):
+            return node
+        return replace(node, function=name)
 
 
 def refuse_recursion(module: Module) -> None:

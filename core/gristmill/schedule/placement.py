@@ -7,6 +7,7 @@ keeps it if it contains such nests, and one thread runs all of it if not.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -18,6 +19,7 @@ from gristmill.ir.node import Node
 from gristmill.ir.stmt import (
     Block,
     DeviceRegion,
+    Evaluate,
     For,
     If,
     Launch,
@@ -51,11 +53,15 @@ class Placed:
     node: Stmt
     parts: tuple[Placed, ...] = ()
     nest: Nest | None = None
+    starts_kernels: bool = False
+    """Whether this calls a function that gets kernels of its own."""
 
     @property
     def is_worthwhile(self) -> bool:
         """Whether something in it is for many threads, or for the host alone."""
-        return self.where is Where.NEST or any(part.is_worthwhile for part in self.parts) or self._is_bound
+        if self.where is Where.NEST or self.starts_kernels or self._is_bound:
+            return True
+        return any(part.is_worthwhile for part in self.parts)
 
     @property
     def _is_bound(self) -> bool:
@@ -101,9 +107,12 @@ def _is_pointer_to_device(arg: Expr) -> bool:
 class Placement:
     """Places the statements of one function."""
 
-    def __init__(self, module: Module, function: Function, check_overlap: bool) -> None:
+    def __init__(
+        self, module: Module, function: Function, check_overlap: bool, gets_kernels: Callable[[str], bool]
+    ) -> None:
         self.finder = NestFinder(module, function, check_overlap)
         self.only_of_host = functions_only_of_host(module)
+        self.gets_kernels = gets_kernels
 
     def place(self, node: Stmt) -> Placed:
         """Where a statement, and what is in it, runs."""
@@ -119,7 +128,21 @@ class Placement:
             return self.loop(node)
         if isinstance(node, (For, While, If, Block)) and (stays or not _head_touches(node)):
             return self.control(node, stays)
-        return Placed(Where.HOST if stays else Where.THREAD, node)
+        if stays or self.calls_kernels(node):
+            return Placed(Where.HOST, node, starts_kernels=not stays)
+        return Placed(Where.THREAD, node)
+
+    def calls_kernels(self, node: Stmt) -> bool:
+        """Whether this calls a function, for its effect on memory of the device, that is better host code itself."""
+        call = node.value if isinstance(node, Evaluate) else None
+        if not isinstance(call, CallFunction) or not call.type.is_void:
+            return False
+        for arg in call.args:
+            if arg.dtype.is_handle and not _is_pointer_to_device(arg):
+                return False
+            if not arg.dtype.is_handle and touches_device(arg):
+                return False
+        return self.gets_kernels(call.function)
 
     def loop(self, node: For) -> Placed:
         """A loop over threads, or a loop in which nothing is only for the host."""
