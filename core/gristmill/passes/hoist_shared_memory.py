@@ -292,15 +292,15 @@ class _Copying(Mutator):
 def _first_thing(body: Stmt) -> Stmt:
     """The body of a region with its shared memory allocated before all else."""
     inner = [node for node in walk(body) if isinstance(node, Allocate) and node.buffer.scope in SHARED_SCOPES]
+    bindings = {node.var: node.value for node in walk(body) if isinstance(node, Bind)}
+    defined = defined_variables(body)
+    shapes = [tuple(_outside(size, bindings, defined, node) for size in node.buffer.shape) for node in inner]
     parts = body.body if isinstance(body, Seq) else (body,)
     if all(any(part is found for found in inner) for part in parts[: len(inner)]) and len(parts) >= len(inner):
         return body
-    bindings = {node.var: node.value for node in walk(body) if isinstance(node, Bind)}
-    defined = defined_variables(body)
     moving = _Moving()
     first: list[Stmt] = []
-    for node in inner:
-        shape = tuple(_outside(size, bindings, defined, node) for size in node.buffer.shape)
+    for node, shape in zip(inner, shapes, strict=True):
         same = all(a is b for a, b in zip(shape, node.buffer.shape, strict=True))
         buffer = node.buffer if same else replace(node.buffer, shape=shape)
         if not same:
