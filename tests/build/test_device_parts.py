@@ -299,3 +299,17 @@ def test_kernels_that_a_pack_lacks(registry: Registry, runtimes: Runtimes) -> No
     pack = assemble("p", "scale", [part("ref", "reference", parse_module(CPU, "x"), Generated((untold,)))])
     with pytest.raises(UserError, match="has no host functions"):
         load(pack, runtimes=runtimes)
+
+
+def test_names_of_errors_come_from_a_file_and_are_not_trusted(registry: Registry, without_cpu: Runtimes) -> None:
+    (kernels,) = generated(registry, ()).blobs
+    forged = dict(kernels.texts)[HOST_IR].replace('"TypeError", "scale: 3', '"exec", "raise SystemExit(3) # scale: 3')
+    code = Generated((replace(kernels, texts=((HOST_IR, forged),)),))
+    pack = assemble("p", "scale", [part("ref", "reference", parse_module(CPU, "x"), code)])
+    with pytest.raises(UserError, match="`exec` is not a built-in exception class"):
+        load(pack, runtimes=without_cpu)
+
+
+def test_arrays_of_types_that_kernels_lack(loaded: tuple[LoadedPack, Any]) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        loaded[0].scale(np.zeros(4, np.complex64), np.zeros(4, np.complex64), 1.0)

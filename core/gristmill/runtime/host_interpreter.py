@@ -58,8 +58,7 @@ class InterpretedHost:
             with self._lock:
                 return self._executor.call_packed(entry, [given for given, _ in held], options).value
         except AssertionFailed as failed:
-            kind = getattr(builtins, failed.kind, RuntimeError)
-            raise kind(failed.message) from None
+            raise _error_class(failed.kind)(failed.message) from None
         finally:
             memories.release()
 
@@ -116,6 +115,12 @@ class _DeviceMemories:
             self._device.release(address)
 
 
+def _error_class(name: str) -> type[Exception]:
+    """The built-in exception of that name; RuntimeError for any other name, since the name comes from a file."""
+    found = getattr(builtins, name, None)
+    return found if isinstance(found, type) and issubclass(found, Exception) else RuntimeError
+
+
 def _argument(arg: Any) -> tuple[Any, Any]:
     """What the executor gets for an argument, and what must live as long as the call."""
     import tvm_ffi
@@ -127,6 +132,10 @@ def _argument(arg: Any) -> tuple[Any, Any]:
     if not isinstance(arg, tvm_ffi.Tensor):
         # A NumPy number is the Python number that it stands for.
         return (arg.item() if type(arg).__module__ == "numpy" and hasattr(arg, "item") else arg), arg
+    try:
+        dtype = parse_dtype(str(arg.dtype))
+    except ValueError:
+        raise TypeError(f"arrays of {arg.dtype} cannot be arguments of kernels") from None
     kind, index = arg.__dlpack_device__()
     address, shape = int(arg.data_ptr()), tuple(int(size) for size in arg.shape)
     strides = tuple(int(stride) for stride in arg.strides) if shape else ()
@@ -134,7 +143,7 @@ def _argument(arg: Any) -> tuple[Any, Any]:
     memory = Memory("device memory", memoryview(bytearray()), memoryview(bytearray()), address=address)
     tensor = Tensor(
         Pointer(memory, 0),
-        parse_dtype(str(arg.dtype)),
+        dtype,
         shape,
         strides or compact_strides(shape),
         int(kind),
