@@ -54,6 +54,7 @@ class _Planner:
         self.loops: dict[ThreadAxis, For] = {}
         self.dynamic: Buffer | None = None
         self.simplifier = Simplifier()
+        self.wanted = _wanted_bindings(region)
         for node in walk(region):
             self.meet(node)
 
@@ -78,6 +79,8 @@ class _Planner:
     def bind(self, node: Bind) -> None:
         if node.var.type.is_handle:
             self.inside.add(node.var)
+            return
+        if node.var not in self.wanted:
             return
         value = substitute(node.value, self.bindings)
         if sum(1 for _ in walk(value)) <= _INLINED_NODES:
@@ -185,6 +188,30 @@ class _Planner:
         for extent in buffer.shape:
             size = Mul(cast(extent, INT64), size)
         self.plan.dynamic_shared = self.known_before(size, f"the size of `{buffer.name}`", span)
+
+
+def _wanted_bindings(region: Stmt) -> set[Var]:
+    """The variables that extents and sizes use, directly or through the bindings of the region."""
+    bindings: dict[Var, Expr] = {}
+    waiting: list[Node] = []
+    for node in walk(region):
+        if isinstance(node, Bind):
+            bindings[node.var] = node.value
+        elif isinstance(node, For) and node.kind is LoopKind.THREAD:
+            waiting.append(node.extent)
+        elif isinstance(node, Allocate) and node.buffer.scope is Scope.SHARED_DYNAMIC:
+            waiting += node.buffer.shape
+        elif isinstance(node, Block):
+            # Its axes are names too, and its allocations may be of dynamic shared memory.
+            waiting += [*(axis.value for axis in node.axes), *(size for one in node.allocations for size in one.shape)]
+    found: set[Var] = set()
+    while waiting:
+        for node in walk(waiting.pop()):
+            if isinstance(node, Var) and node not in found:
+                found.add(node)
+                if node in bindings:
+                    waiting.append(bindings[node])
+    return found
 
 
 def _span_of_extent(loop: For) -> Span | None:
