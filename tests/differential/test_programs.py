@@ -1,4 +1,5 @@
-"""1,000 seeded random programs give on the CPU what the executor gives, with optional passes on and off.
+"""Seeded random programs (1,000, unless --programs says otherwise) give on the CPU what the executor gives, with optional
+passes on and off.
 
 A failure prints the seed and the smallest program found that still fails.
 """
@@ -15,10 +16,15 @@ SHARD = 50
 TARGETS = ("cpu:x86-64-v2", "cpu:x86-64-v3")
 # The verifier runs between all passes for one program in so many; it takes longer than all else together.
 VERIFIED = 5
-SHARDS = [range(first, first + SHARD) for first in range(0, PROGRAMS, SHARD)]
 
 
-@pytest.mark.parametrize("seeds", SHARDS, ids=lambda seeds: f"{seeds.start}-{seeds.stop - 1}")
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "seeds" in metafunc.fixturenames:
+        count = metafunc.config.getoption("programs")
+        shards = [range(first, min(first + SHARD, count)) for first in range(0, count, SHARD)]
+        metafunc.parametrize("seeds", shards, ids=lambda seeds: f"{seeds.start}-{seeds.stop - 1}")
+
+
 def test_programs_give_what_the_executor_gives(seeds: range) -> None:
     target = TARGETS[seeds.start // SHARD % len(TARGETS)]
     backends = {
