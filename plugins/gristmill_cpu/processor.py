@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+
+from gristmill.plugin.target_data import target_table
 
 _CPUINFO = "/proc/cpuinfo"
 
@@ -38,10 +39,7 @@ class Processor:
 @cache
 def _flag_of_feature(machine: str) -> dict[str, str]:
     """For each feature of a machine by LLVM's name the flag that the system shows for it."""
-    import gristmill_targets
-
-    with open(os.path.join(os.path.dirname(gristmill_targets.__file__), "cpu.toml"), "rb") as opened:
-        features = tomllib.load(opened)["features"]
+    features = target_table("cpu")["features"]
     return {name: fields["cpuinfo"] for name, fields in features.get(machine, {}).items()}
 
 

@@ -7,16 +7,15 @@ builds: resolved to the highest level that it has, the features that it has beyo
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 from gristmill.errors import close_match
 from gristmill.ir.target import Target
 from gristmill.plugin.artifacts import Capabilities
 from gristmill.plugin.protocols import KeyDescription, TargetKind
+from gristmill.plugin.target_data import target_table
 from gristmill_llvm.operation_names import CPU_OPERATIONS
 from gristmill_llvm.profile import Profile
 
@@ -57,10 +56,7 @@ class CpuData:
 @cache
 def cpu_data() -> CpuData:
     """The data of CPU targets."""
-    import gristmill_targets
-
-    with open(os.path.join(os.path.dirname(gristmill_targets.__file__), "cpu.toml"), "rb") as opened:
-        table: dict[str, Any] = tomllib.load(opened)
+    table = target_table("cpu")
     architectures: dict[str, Architecture] = {}
     for name, fields in table["arch"].items():
         features = frozenset(fields["features"])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gristmill.ir import expr as ir
 from gristmill.ir.dtype import DType
+from gristmill.ir.effects import may_always_run
 from gristmill.ir.expr import Expr
-from gristmill.ir.functor import EXPRESSIONS, Functor, walk
-from gristmill.ir.op import PARTIAL
+from gristmill.ir.functor import EXPRESSIONS, Functor
 from gristmill_llvm import conversions, division, memory
 from gristmill_llvm.calls import call_extern, call_function, pointer_argument
 from gristmill_llvm.context import FunctionContext
@@ -38,8 +38,6 @@ _COMPARISONS = {
 }
 FAST_FLAGS = "reassoc nsz arcp contract afn "
 """What fast math permits: other orders, contraction, reciprocals. NaNs and infinities keep their meaning."""
-
-_PARTIAL_NAMES = frozenset(op.name for op in PARTIAL)
 
 
 class Expressions(Functor[str], over=EXPRESSIONS):
@@ -221,13 +219,3 @@ class Expressions(Functor[str], over=EXPRESSIONS):
         """Refuse what the machine has no code for (GM0660)."""
         if dtype.is_float and dtype.bits < 32:
             raise refused_dtype(dtype.element, self.context.profile.target, node.span)
-
-
-def may_always_run(expr: Expr) -> bool:
-    """Whether evaluating the expression has no effect and no precondition, so that it may run without need."""
-    for part in walk(expr):
-        if isinstance(part, (ir.Load, ir.CallFunction, ir.CallExtern, ir.CallPacked)):
-            return False
-        if isinstance(part, ir.Call) and (part.op.name in _PARTIAL_NAMES or part.op.name in PACKED):
-            return False
-    return True

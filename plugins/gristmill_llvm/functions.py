@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gristmill.codegen.device_memory import device_allocations
-from gristmill.ir.dtype import INT32
+from gristmill.ir.dtype import INT32, DType
 from gristmill.ir.expr import Var
 from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer, Scope
@@ -30,13 +30,13 @@ def signature_of(function: Function, profile: Profile, fails: bool) -> Signature
     parameters = tuple(_parameter_type(parameter, function, profile) for parameter in function.params)
     if facts.convention is CallingConvention.PACKED_HOST:
         return Signature(name, parameters, INT32, False)
-    _check_dtype(function.returns.is_float and function.returns.bits < 32, function, function.returns, profile)
+    _check_dtype(function.returns, function, profile)
     return Signature(name, parameters, function.returns, fails)
 
 
-def _check_dtype(refused: bool, function: Function, dtype: object, profile: Profile) -> None:
-    if refused:
-        raise refused_dtype(dtype, profile.target, function.span)  # type: ignore[arg-type]
+def _check_dtype(dtype: DType, function: Function, profile: Profile) -> None:
+    if dtype.is_float and dtype.bits < 32:
+        raise refused_dtype(dtype, profile.target, function.span)
 
 
 def _parameter_type(parameter: Var | Buffer, function: Function, profile: Profile) -> str:
@@ -45,7 +45,7 @@ def _parameter_type(parameter: Var | Buffer, function: Function, profile: Profil
         construct = f"the buffer parameter `{parameter.name}` of `{function.name}`"
         raise refused_construct(construct, profile.target, remedy, parameter.span or function.span)
     dtype = parameter.dtype
-    _check_dtype(dtype.is_float and dtype.bits < 32, function, dtype, profile)
+    _check_dtype(dtype, function, profile)
     if dtype.is_handle:
         return profile.pointer(parameter.pointer.scope if parameter.pointer else Scope.GLOBAL)
     return register_type(dtype)

@@ -152,9 +152,6 @@ class FunctionWriter:
         """Return a typed operand, or nothing."""
         self._end(f"ret {value}")
 
-    def unreachable(self) -> None:
-        self._end("unreachable")
-
     def phi(self, type_text: str, incoming: Sequence[tuple[str, str]]) -> str:
         """The value that comes with the block control came from: pairs of (operand, label)."""
         pairs = ", ".join(f"[ {value}, %{label} ]" for value, label in incoming)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from gristmill.plugin.hookspecs import hookimpl
 from gristmill.plugin.registry import Registry
 from gristmill.runtime import Runtimes, null
 from gristmill.runtime.loading import load
-from gristmill.runtime.null import NullDevice, NullRuntime
+from gristmill.runtime.null import NullCode, NullDevice, NullRuntime
 
 MakePack = Callable[..., bytes]
 
@@ -249,9 +250,22 @@ def test_an_extern_that_is_no_function(make_pack: MakePack, runtimes: Runtimes, 
         load(make_pack(), runtimes=runtimes, externs={"f": given})
 
 
-def test_externs_as_numbers_and_ctypes_functions(make_pack: MakePack, runtimes: Runtimes) -> None:
+def test_externs_as_numbers_and_ctypes_functions(
+    make_pack: MakePack, runtimes: Runtimes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     callback = ctypes.CFUNCTYPE(None)(lambda: None)
-    load(make_pack(), runtimes=runtimes, externs={"f": 4096, "g": callback, "h": ctypes.pythonapi.Py_IncRef})
+    given = {"f": 4096, "g": callback, "h": ctypes.pythonapi.Py_IncRef}
+    found: dict[str, int] = {}
+    load_code = NullDevice.load
+
+    def note(device: NullDevice, *arguments: Any) -> NullCode:
+        found.update(arguments[-1])
+        return load_code(device, *arguments)
+
+    monkeypatch.setattr(NullDevice, "load", note)
+    load(make_pack(), runtimes=runtimes, externs=given)
+    addresses = [ctypes.cast(function, ctypes.c_void_p).value for function in (callback, ctypes.pythonapi.Py_IncRef)]
+    assert found == {"f": 4096, "g": addresses[0], "h": addresses[1]}
 
 
 class _Faulty(NullRuntime):

@@ -91,7 +91,8 @@ def test_an_address_inside_of_an_array(device: ReferenceDevice) -> None:
 
 def test_zero_extents_launch_nothing(device: ReferenceDevice) -> None:
     code = loaded(device, SCALE)
-    device.launch(code.handle("scale_kernel"), [0, 0, 0, 1.0], [0, 4], 0)
+    # Addresses that no launch would be given: nothing is looked at.
+    device.launch(code.handle("scale_kernel"), [12345, 12345, 0, 1.0], [0, 4], 0)
 
 
 @pytest.mark.parametrize(

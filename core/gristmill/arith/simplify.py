@@ -205,8 +205,7 @@ class Simplifier(Mutator):
                 rest.add_term(self.numbers.of(simple), simple, factor)
 
 
-RULES: dict[type[Expr], tuple[Rule, ...]] = {}
-for _topic in (
+_TOPICS = (
     rules_constant,
     rules_conversion,
     rules_division,
@@ -216,9 +215,19 @@ for _topic in (
     rules_choice,
     rules_float,
     rules_vector,
-):
-    for _kind, _rules in _topic.RULES.items():
-        RULES[_kind] = (*RULES.get(_kind, ()), *_rules)
+)
+
+
+def _rules_by_kind() -> Mapping[type[Expr], tuple[Rule, ...]]:
+    found: dict[type[Expr], tuple[Rule, ...]] = {}
+    for topic in _TOPICS:
+        for kind, rules in topic.RULES.items():
+            found[kind] = (*found.get(kind, ()), *rules)
+    return found
+
+
+RULES = _rules_by_kind()
+"""The rules to try on a node of each class, in order."""
 
 
 def simplify(expr: Expr, ranges: Mapping[Var, Interval] | None = None) -> Expr:

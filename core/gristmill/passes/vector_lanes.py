@@ -11,6 +11,7 @@ from typing import Any
 
 from gristmill.ir.build import cast, const, sequence
 from gristmill.ir.dtype import INT64
+from gristmill.ir.effects import may_always_run
 from gristmill.ir.expr import (
     And,
     BinaryExpr,
@@ -34,7 +35,7 @@ from gristmill.ir.expr import (
 from gristmill.ir.functor import ALL_NODES, Functor, walk
 from gristmill.ir.memory import Buffer
 from gristmill.ir.node import Node
-from gristmill.ir.op import PARTIAL, Operands
+from gristmill.ir.op import Operands
 from gristmill.ir.stmt import (
     Allocate,
     Assert,
@@ -53,21 +54,9 @@ from gristmill.ir.stmt import (
 )
 from gristmill.passes.layout import as_int64, plus, times
 
-_PARTIAL = frozenset(op.name for op in PARTIAL)
-
 
 class NotVectorizable(Exception):
     """The statement has no vector form; the argument says why."""
-
-
-def may_always_run(expr: Expr) -> bool:
-    """Whether evaluating the expression has no effect and cannot be an error, so that it may run without need."""
-    for part in walk(expr):
-        if isinstance(part, (Load, CallFunction, CallExtern, CallPacked)):
-            return False
-        if isinstance(part, Call) and (part.op.name in _PARTIAL or part.op.operands is Operands.ANY):
-            return False
-    return True
 
 
 def vector_form(loop: For, lanes: int) -> Stmt:

@@ -1,4 +1,4 @@
-"""The data files of device families (``gristmill_targets/NAME.toml``): limits and numbers, read when first asked for."""
+"""The data files of families of processors and devices (``gristmill_targets/NAME.toml``), read when first asked for."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def target_table(name: str) -> Mapping[str, Any]:
         if os.path.exists(path):
             with open(path, "rb") as opened:
                 return tomllib.load(opened)
-    raise MissingError("GM0924", f"the data of {name} devices is not installed", "install gristmill again")
+    raise MissingError("GM0924", f"the data of {name} targets is not installed", "install gristmill again")
 
 
 def device_limits(name: str) -> Capabilities:
