@@ -271,3 +271,30 @@ def test_seventeen_scalars_keep_their_values_in_every_launch_and_thread(tmp_path
         thread.join()
     work(-5000)
     assert not wrong
+
+
+PLAIN = """from gristmill.script import tir as T
+
+
+@T.prim_func
+def blur(x: T.Buffer(("h", "w"), "float32"), y: T.Buffer(("h", "w"), "float32")):
+    for i, j in T.grid(h, w):
+        total = T.float32(0)
+        for k in range(-2, 3):
+            total = total + x[i, T.min(T.max(j + k, 0), w - 1)]
+        y[i, j] = total / 5.0
+"""
+
+
+def test_plain_loops_for_the_cpu_and_a_device_in_one_pack(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text(PLAIN)
+    (tmp_path / "kernels.toml").write_text(MANIFEST.replace("[targets]\n", '[targets]\ncpu = "cpu"\n'))
+    pack = load(build(tmp_path / "kernels.toml").pack("m").path)
+    assert pack.devices == ("cpu:0", "reference:0")
+    device = gristmill.device("reference:0")
+    for shape in ((7, 9), (1, 1), (0, 5), (40, 3)):
+        x = np.random.default_rng(5).random(shape, dtype=np.float32)
+        y, result = np.zeros_like(x), device.empty(shape, "float32")
+        pack.blur(x, y)
+        pack.blur(device.array(x), result)
+        np.testing.assert_array_equal(result.numpy(), y)
