@@ -62,6 +62,7 @@ def test_relative_error(result: list[float], wanted: list[float], error: float) 
 
 
 def test_the_reference_device_takes_part_only_if_it_is_named() -> None:
+    pytest.importorskip("gristmill_cpu")
     here, _ = present_devices(None)
     assert "cpu:0" in here
     assert "reference:0" not in here

@@ -10,6 +10,10 @@ from gristmill.interp import execute
 from gristmill.script import parse_source
 from gristmill.testing.on_reference import ReferenceBackend, has_host_part
 
+# Core's own tests run without the plugins.
+pytest.importorskip("gristmill_llvm")
+pytest.importorskip("gristmill_cpu")
+
 SOURCE = """from gristmill.script import tir as T
 
 
