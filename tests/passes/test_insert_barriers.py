@@ -351,6 +351,24 @@ def test_narrow_indices():
     assert needless_barriers(module, "f", [floats(64), floats(64)]) == []
 
 
+@pytest.mark.parametrize("index", ["int32", "int64"])
+@pytest.mark.parametrize(("count", "read"), [(0, "b * m + t"), (1, "b * m + m - 1 - t")])
+def test_blocks_of_a_size_that_the_caller_gives(index, count, read):
+    text = f"""
+    @T.prim_func
+    def f(x: T.Buffer((64,), "float32"), y: T.Buffer((64,), "float32"), m: T.{index}):
+        for b in T.thread_binding(T.{index}(64) // m, thread="blockIdx.x"):
+            for t in T.thread_binding(m, thread="threadIdx.x"):
+                y[b * m + t] = x[b * m + t]
+                x[b * m + t] = y[{read}]
+    """
+    module = lowered(text)
+    assert barrier_scopes(module) == [GLOBAL] * count
+    args = [floats(64), floats(64), 8]
+    assert report_of(module, "f", args, (None, 1)) == ""
+    assert needless_barriers(module, "f", args) == []
+
+
 DIVERGENT = {
     "an if": "if t < 32:\n    s[t] = x[b, t]\n    y[b, t] = s[31 - t]",
     "a loop of unequal length": "s[t] = 0.0\nfor k in range(t):\n    s[t] = s[63 - t]\n",

@@ -76,6 +76,9 @@ class RegionReader:
         self.snapshots: dict[tuple[int, int], Var] = {}
         self.made: list[set[Var]] = [set()]
         self.facts: list[Fact] = []
+        self.kept_facts: list[Fact] = []
+        self.signatures: dict[object, int] = {}
+        self.written = _written_memory(region)
         self.skew: Span | bool | None = False
         self._find_axes(region)
         self.tree = self.chain(region)
@@ -86,7 +89,7 @@ class RegionReader:
                 continue
             assert node.thread is not None
             extent = constant_value(node.extent)
-            high = int(extent) - 1 if extent is not None else FAR
+            high = int(extent) - 1 if extent is not None else min(FAR, node.var.dtype.maximum - 1)
             var = self.axes.get(node.thread)
             if var is None:
                 var = self.axes[node.thread] = Var(node.thread.value, node.var.dtype)
@@ -169,6 +172,7 @@ class RegionReader:
         known = dict(self.ranges.narrowed(condition, holds))
         for fact, pinned in facts_of(condition, holds, self.forms):
             self.facts.append(fact)
+            self.kept_facts.append(fact)
             known |= pinned
         with self.bounds.given(known):
             yield
@@ -274,7 +278,19 @@ class RegionReader:
         if scope is None:
             return []
         ranges = self.axis_ranges()
-        return [Access(root, scope, writes, root.name, span, self.opened, ranges) for writes in (False, True)]
+        return [
+            self.numbered(Access(root, scope, writes, root.name, span, self.opened, ranges)) for writes in (False, True)
+        ]
+
+    def numbered(self, access: Access) -> Access:
+        key = (
+            *(access.root, access.scope, access.writes, access.buffer, access.opened),
+            tuple(access.axes.items()),
+            tuple(id(fact) for fact in access.facts),
+            None if access.dimensions is None else tuple(form.key for form in access.dimensions),
+            None if access.flat is None else access.flat.key,
+        )
+        return replace(access, signature=self.signatures.setdefault(key, len(self.signatures)))
 
     def axis_ranges(self) -> dict[Var, Interval]:
         return {var: self.bounds.of(var) for var in self.block_axes.values()}
@@ -283,7 +299,7 @@ class RegionReader:
         buffer = node.buffer
         root, start = self.base(buffer.data)
         scope = self.shared_scope(buffer.scope, root)
-        if scope is None:
+        if scope is None or (self.written is not None and buffer.data not in self.written):
             return None
         indices = tuple(self.ranges.simplifier.simplify(self.resolved(index)) for index in node.indices)
         dimensions = tuple(self.forms.form(index) for index in indices)
@@ -297,9 +313,10 @@ class RegionReader:
                 self.forms.collect(start, 1, flat, INT64)
                 spread = self._lanes(buffer, indices, size)
                 flat.spread = Interval(spread.low, spread.high + size - 1)
-        return Access(
+        found = Access(
             root, scope, writes, buffer.name, span, self.opened, self.axis_ranges(), tuple(self.facts), buffer, dimensions, flat
         )  # fmt: skip
+        return self.numbered(found)
 
     def _lanes(self, buffer: Buffer, indices: tuple[Expr, ...], size: int) -> Interval:
         if not indices or not isinstance(indices[-1], Ramp):
@@ -328,6 +345,21 @@ class RegionReader:
             if private or node.buffer.scope is Scope.WARP or any(part in self.varying for part in variables):
                 self.varying.add(found)
         return found
+
+
+def _written_memory(region: Stmt) -> set[Var] | None:
+    """The pointers through which the region writes; None where that can not be told from their names."""
+    found: set[Var] = set()
+    for node in walk(region):
+        if isinstance(node, Store):
+            found.add(node.buffer.data)
+        elif isinstance(node, (CallFunction, CallExtern, CallPacked, AddressOf, BufferRef)):
+            return None
+        elif isinstance(node, (View, Bind)):
+            source = node.source if isinstance(node, View) else node.value
+            if source is not None and source.dtype.is_handle:
+                return None
+    return found
 
 
 class _Resolving(Mutator):

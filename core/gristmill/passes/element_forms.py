@@ -52,6 +52,12 @@ class Form:
             self.terms.pop(atom.number, None)
 
     @property
+    def key(self) -> tuple[object, ...]:
+        """The same for sums that are the same under the same ranges."""
+        terms = sorted((number, coefficient, atom.interval) for number, (atom, coefficient) in self.terms.items())
+        return self.constant, self.spread, *terms
+
+    @property
     def is_known(self) -> bool:
         """Whether everything in it is known from indices: no element of memory decides where the access goes."""
         return all(atom.known or atom.uniform for atom, _ in self.terms.values())

@@ -45,7 +45,7 @@ from gristmill.passes.block_accesses import RegionReader
 from gristmill.passes.launch_regions import map_regions
 from gristmill.passes.manager import Pass
 from gristmill.passes.region_tree import Access, Branch, Chain, Fence, Leaf, Loop, built, everything
-from gristmill.passes.thread_pairs import threads_apart
+from gristmill.passes.thread_pairs import are_two_constants, threads_apart
 
 _NEEDS = {
     Scope.WARP: BarrierScope.WARP,
@@ -87,8 +87,13 @@ def _inserted(function: Function, region: Stmt) -> Stmt:
 class _Pending:
     """An access since which no barrier has come; ``stale`` are variables that have other values by now."""
 
-    access: Access
-    stale: frozenset[Var] = frozenset()
+    access: Access = field(compare=False)
+    stale: frozenset[Var]
+    signature: int
+
+
+def _pending(access: Access, stale: frozenset[Var] = frozenset()) -> _Pending:
+    return _Pending(access, stale, access.signature)
 
 
 _Open = dict[_Pending, None]
@@ -124,17 +129,20 @@ class _Flow:
         self.found: BarrierScope | None = None
         self.frames: list[_Frame] = [_Frame()]
         self.results: dict[Loop, _Open] = {}
-        self.verdicts: dict[tuple[Access, Access, frozenset[Var]], bool] = {}
+        self.verdicts: dict[tuple[int, int, frozenset[Var]], bool] = {}
 
     # Hazards ----------------------------------------------------------------------------------------------------------
 
     def hazards(self, pending: _Open, accesses: Iterable[Access]) -> Iterator[_Hazard]:
+        by_root: dict[Var, list[_Pending]] = {}
+        for earlier in pending:
+            by_root.setdefault(earlier.access.root, []).append(earlier)
         for access in accesses:
-            for earlier in pending:
+            for earlier in by_root.get(access.root, ()):
                 first = earlier.access
-                if first.root is not access.root or not (first.writes or access.writes):
+                if not (first.writes or access.writes):
                     continue
-                key = (first, access, earlier.stale)
+                key = (first.signature, access.signature, earlier.stale)
                 apart = self.verdicts.get(key)
                 if apart is None:
                     apart = self.verdicts[key] = self.apart(earlier, access)
@@ -146,15 +154,19 @@ class _Flow:
         first, axes = pending.access, self.reader.block_axes
         if not axes:
             return True
+        indices = None
+        if first.buffer is later.buffer and first.buffer is not None and not first.buffer.strides:
+            # Elements with different indices lie in different places.
+            indices = (first.dimensions or (), later.dimensions or ())
+            if any(map(are_two_constants, *indices)):
+                return True
         exempt = frozenset[Var]()
         if first.writes and not later.writes:
             # Outside of a loop over an axis the threads along it do one piece of work: each has made this write.
             exempt = frozenset(axes.values()) - first.opened
-        if first.buffer is later.buffer and first.dimensions is not None and later.dimensions is not None:
-            compact = first.buffer is not None and not first.buffer.strides
-            if compact:
-                equations = list(zip(first.dimensions, later.dimensions, strict=True))
-                return threads_apart(equations, first.side(pending.stale), later.side(frozenset()), axes, exempt)
+        if indices is not None:
+            equations = list(zip(*indices, strict=True))
+            return threads_apart(equations, first.side(pending.stale), later.side(frozenset()), axes, exempt)
         one = [] if first.flat is None or later.flat is None else [(first.flat, later.flat)]
         return threads_apart(one, first.side(pending.stale), later.side(frozenset()), axes, exempt)
 
@@ -296,7 +308,7 @@ class _Flow:
             after = after | frame.continues
             if item.test and not self.probing:
                 after = self.before_test(item, after, frame, cause)
-            carried = {_Pending(old.access, old.stale | item.stale): None for old in after}
+            carried = {_pending(old.access, old.stale | item.stale): None for old in after}
             if count == len(self.inserted) and carried.keys() <= around.keys():
                 found = after | frame.breaks
                 self.results[item] = found
@@ -305,11 +317,11 @@ class _Flow:
 
     def before_test(self, item: Loop, pending: _Open, frame: _Frame, cause: Branch | Loop | None) -> _Open:
         """The condition of a while loop is evaluated after the body, where a barrier must stand before it."""
-        carried = {_Pending(old.access, old.stale | item.stale): old for old in pending}
+        carried = {_pending(old.access, old.stale | item.stale): old for old in pending}
         scope = self.missing(dict.fromkeys(carried), item.test)
         if scope is None:
             return pending
-        early = {_Pending(old.access, old.stale | item.stale): None for old in frame.continues}
+        early = {_pending(old.access, old.stale | item.stale): None for old in frame.continues}
         if self.missing(early, item.test) is not None:
             raise _divergent(next(iter(self.hazards(early, item.test))), item)
         return self.place(item.body, len(item.body.items), pending, item.test, scope, cause)[0]
@@ -343,7 +355,7 @@ class _Flow:
 
 
 def _opened(accesses: Iterable[Access]) -> _Open:
-    return {_Pending(access): None for access in accesses}
+    return {_pending(access): None for access in accesses}
 
 
 def _after(pending: _Open, barrier: BarrierScope) -> _Open:

@@ -36,6 +36,8 @@ class Access:
     buffer: Buffer | None = None
     dimensions: tuple[Form, ...] | None = None
     flat: Form | None = None
+    signature: int = 0
+    """The same number for accesses between which no question of hazards makes a difference."""
 
     def side(self, stale: frozenset[Var]) -> Side:
         return Side(stale, self.axes, self.facts)

@@ -75,6 +75,14 @@ def threads_apart(
         waiting += more
 
 
+def are_two_constants(first: Form, second: Form) -> bool:
+    """Whether two sums are constants, and not the same."""
+    if first.terms or second.terms:
+        return False
+    low, high = first.constant + first.spread.low, first.constant + first.spread.high
+    return high < second.constant + second.spread.low or low > second.constant + second.spread.high
+
+
 _Sum = dict[tuple[int, int], tuple[int, Interval]]
 """Coefficient and range of atoms, by whose value it is (0: of both; 1, 2: of one side) and number."""
 
