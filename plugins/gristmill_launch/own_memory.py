@@ -18,8 +18,8 @@ from gristmill.ir.memory import Buffer, Scope
 from gristmill.ir.module import Function
 from gristmill.ir.node import Node
 from gristmill.ir.span import place_of
-from gristmill.ir.stmt import Allocate, Bind, DeviceRegion, Seq, Stmt, Store, View
-from gristmill_launch.sides import walk_host_code
+from gristmill.ir.stmt import Allocate, Bind, DeviceRegion, For, Seq, Stmt, Store, View
+from gristmill_launch.sides import is_thread_loop, walk_host_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +64,14 @@ def with_own_memory(region: DeviceRegion, memory: HostMemory) -> OwnedRegion:
     buffers: dict[Buffer, Buffer] = {}
     variables: dict[Var, Expr] = {}
     values: dict[Buffer, Var] = {}
+    given: dict[Buffer, Var] = {}
     for buffer in needed:
         statement = memory.declared[buffer]
         is_given = isinstance(statement, Allocate) and buffer.data in memory.written
         if is_given and not (buffer.scope is Scope.LOCAL and buffer.rank == 0):
             raise _not_passed(buffer, memory.written[buffer.data], region)
         if is_given:
-            value = Var(buffer.name, buffer.dtype, None, buffer.span)
+            given[buffer] = value = Var(buffer.name, buffer.dtype, None, buffer.span)
             found.before.append(Bind(value, Load(buffer, (), statement.span), statement.span))
             if _is_only_loaded(buffer, region):
                 values[buffer] = value
@@ -84,7 +85,7 @@ def with_own_memory(region: DeviceRegion, memory: HostMemory) -> OwnedRegion:
             declarations.append(View(own, source, statement.span))
         if is_given:
             declarations.append(Store(own, (), value, statement.span))
-    body = _Owning(variables, buffers, values).visit(region.body)
+    body = _Owning(variables, buffers, values).visit(_with_given_extents(region.body, given))
     found.body = sequence(*declarations, body, span=region.body.span)
     return found
 
@@ -158,6 +159,27 @@ class _Dropping(Mutator):
 
     def visit_View(self, node: View) -> Any:
         return node if node.buffer.scope is Scope.GLOBAL or node.buffer in self.used else Seq(())
+
+
+def _with_given_extents(body: Stmt, given: Mapping[Buffer, Var]) -> Stmt:
+    """The body whose loops over threads take what the host gave, not the thread's copy: extents are evaluated before."""
+    return _Extents(given).visit(body) if given else body  # type: ignore[no-any-return]
+
+
+class _Extents(Mutator):
+    def __init__(self, given: Mapping[Buffer, Var]) -> None:
+        super().__init__()
+        self.loads = _Owning({}, {}, given)
+
+    def visit_Expr(self, node: Expr) -> Any:
+        return node
+
+    def visit_For(self, node: For) -> Any:
+        found = self.generic(node)
+        if not is_thread_loop(node):
+            return found
+        extent = self.loads.visit(node.extent)
+        return found if extent is node.extent else replace(found, extent=extent)
 
 
 class _Owning(Mutator):

@@ -1057,6 +1057,121 @@ CASES = [
         """,
         lambda: [[ints(n)] for n in (0, 1, 6)],
     ),
+    Case(
+        "a local scalar in an extent has the value that the host gave it",
+        """
+        @T.prim_func
+        def f(x: T.Buffer(("n",), "int64")):
+            count = T.int64(0)
+            count = count + n
+            for t in T.thread_binding(count, "threadIdx.x"):
+                count = count * 2
+                x[t] = count
+        """,
+        """
+        gristmill ir 1
+
+        function @f<n: int64>(x: int64[n] data x_data: ptr<int64, global>)
+          symbol "f"
+          target "host"
+        {
+          allocate count: int64[] in local
+          count[] = 0
+          count[] = count[] + n
+          let count_1: int64 = count[]
+          launch @f_kernel(x_data, n, count_1) over threadIdx.x = count_1
+        }
+
+        function @f_kernel(x_data: ptr<int64, global>, n: int64, count: int64)
+          symbol "f_kernel"
+          convention kernel
+          target "reference"
+          launch (threadIdx.x)
+        {
+          view x: int64[n] over x_data
+          allocate count_1: int64[] in local
+          count_1[] = count
+          for t: int64 in 0 +: count thread on threadIdx.x {
+            count_1[] = count_1[] * 2
+            x[t] = count_1[]
+          }
+        }
+        """,
+        lambda: [[np.arange(n)] for n in (0, 1, 5)],
+    ),
+    Case(
+        "a loop over threads may stand in one over the same axis",
+        """
+        @T.prim_func
+        def f(x: T.Buffer((4, 4), "int32")):
+            for t in T.thread_binding(4, "threadIdx.x"):
+                for u in T.thread_binding(4, "threadIdx.x"):
+                    x[t, u] = 1
+        """,
+        """
+        gristmill ir 1
+
+        function @f(x: int32[4, 4] data x_data: ptr<int32, global>)
+          symbol "f"
+          target "host"
+        {
+          launch @f_kernel(x_data) over threadIdx.x = 4
+        }
+
+        function @f_kernel(x_data: ptr<int32, global>)
+          symbol "f_kernel"
+          convention kernel
+          target "reference"
+          launch (threadIdx.x)
+        {
+          view x: int32[4, 4] over x_data
+          for t: int64 in 0 +: 4 thread on threadIdx.x {
+            for u: int64 in 0 +: 4 thread on threadIdx.x {
+              x[t, u] = 1i32
+            }
+          }
+        }
+        """,
+        lambda: [[np.zeros((4, 4), np.int32)]],
+    ),
+    Case(
+        "bindings of the launch that the size of dynamic memory uses are put in its place",
+        """
+        @T.prim_func
+        def f(x: T.Buffer((4,), "int32"), n: T.int64):
+            for t in T.thread_binding(4, "threadIdx.x"):
+                size: T.let[T.int64] = n + 4
+                s = T.alloc_buffer((size * 2,), "int32", scope="shared.dyn")
+                s[t] = x[t]
+                x[t] = s[t] + 1
+        """,
+        """
+        gristmill ir 1
+
+        function @f(x: int32[4] data x_data: ptr<int32, global>, n: int64)
+          symbol "f"
+          target "host"
+        {
+          launch @f_kernel(x_data, n) over threadIdx.x = 4 shared n * 8 + 32
+        }
+
+        function @f_kernel(x_data: ptr<int32, global>, n: int64)
+          symbol "f_kernel"
+          convention kernel
+          target "reference"
+          launch (threadIdx.x) dynamic_shared
+        {
+          view x: int32[4] over x_data
+          for t: int64 in 0 +: 4 thread on threadIdx.x {
+            let size: int64 = n + 4
+            allocate s: int32[size * 2] in shared.dyn
+            s[t] = x[t]
+            x[t] = s[t] + 1i32
+          }
+        }
+        """,
+        lambda: [[ints(4), n] for n in (0, 3)],
+    ),
 ]  # fmt: skip
 
 
