@@ -13,7 +13,7 @@ CORE = ROOT / "core" / "gristmill"
 PLUGINS = ROOT / "plugins"
 TARGETS = ROOT / "targets"
 
-LEAVES = {"errors", "knobs", "objfile", "pack", "version"}
+LEAVES = {"errors", "knobs", "objfile", "pack", "recursion", "version"}
 
 # Part of core: the parts that it may import, beside itself and the leaves. A leaf imports errors and version alone.
 MAY_IMPORT = {

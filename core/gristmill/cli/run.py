@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from gristmill.cli.output import add_json_option, write_json, write_table
 from gristmill.errors import Diagnostic, GristmillError, UserError, close_match
+from gristmill.script.dialects import DIALECTS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +36,6 @@ _NEW_ARRAY = re.compile(r"(?P<fill>zeros|ones|random):(?P<shape>(?:\d{1,12}(?:x\
 _INTEGERS = tuple(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))
 _DTYPES = (*_INTEGERS, "bool", "float16", "float32", "float64")
 _LARGEST_ARRAY = 1 << 34
-DIALECTS = ("gristmill", "tvmscript")
 _FORMS = 'write a number, true, false, "file.npy" or a new array such as zeros:480x640:float32'
 
 
@@ -43,7 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("pack", help="a .kpack file, PACKAGE:MODULE of an installed package, or a .py file of kernels")
     parser.add_argument("function", help="the function to run")
     parser.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="its arguments, in order")
-    parser.add_argument("-d", "--device", help="where to run it (default: cpu:0, or what the pack is for); not for a .py file")
+    parser.add_argument(
+        "-d", "--device", help="where to run it (default: cpu:0, or what the pack is for); not for a .py file"
+    )
     parser.add_argument("--dialect", choices=DIALECTS, default=DIALECTS[0], help="dialect of a .py file")
     parser.add_argument("--seed", type=_seed, default=0, help="seed of random arrays (default: 0)")
     parser.add_argument("--repeat", type=_count, default=1, metavar="N", help="run it N times and print the least time")

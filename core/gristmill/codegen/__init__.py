@@ -1,1 +1,1 @@
-"""What code generators share: the packed host interface as data."""
+"""What code generators share: the packed host interface, tables for launches, records of kernels."""

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -24,6 +23,7 @@ from gristmill.interp.state import Execution, Overhang
 from gristmill.interp.threads import launch
 from gristmill.ir.module import CallingConvention, Function, Module
 from gristmill.ir.stmt import ThreadAxis
+from gristmill.recursion import room_for
 
 # Frames of generated code, and of the executor, for each call of the program.
 _FRAMES_PER_CALL = 4
@@ -133,12 +133,10 @@ class Executor:
 
     def guarded(self, execution: Execution, run: Callable[[], Any]) -> Any:
         """Run code; what Python itself refuses becomes a report at the user's line, and calls on the way are noted."""
-        limit = sys.getrecursionlimit()
-        frames = execution.options.recursion_limit * _FRAMES_PER_CALL + _SPARE_FRAMES
-        sys.setrecursionlimit(max(limit, frames))
         try:
-            # NaNs that NumPy's code would warn of do not occur here; nothing of the caller's is changed.
-            return run()
+            with room_for(execution.options.recursion_limit * _FRAMES_PER_CALL + _SPARE_FRAMES):
+                # NaNs that NumPy's code would warn of do not occur here; nothing of the caller's is changed.
+                return run()
         except ExecutionError as error:
             raise self.with_calls(error) from None
         except Overhang as error:
@@ -152,8 +150,6 @@ class Executor:
             raise self.at_line(error, execution.read_only) from None
         except RecursionError as error:
             raise self.at_line(error, execution.too_deep) from None
-        finally:
-            sys.setrecursionlimit(limit)
 
     def at_line(self, cause: BaseException, make: Callable[[int], NoReturn]) -> BaseException:
         """The report for what Python refused in generated code; the cause itself if it did not come from there."""

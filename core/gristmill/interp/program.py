@@ -7,7 +7,6 @@ which lines belong to which sites. :class:`FunctionWriter` writes one function.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
@@ -40,9 +39,11 @@ from gristmill.ir.memory import Buffer
 from gristmill.ir.module import CallingConvention, Function, Module
 from gristmill.ir.node import Node
 from gristmill.ir.stmt import BarrierScope
+from gristmill.recursion import room_for
 
 _DTYPE = re.compile(r"\bDT_(\w+)\b")
 _FILES = count()
+_COMPILER_FRAMES = 9_000
 
 
 class Ending:
@@ -114,15 +115,11 @@ class Program:
 
     def compile_waiting(self) -> None:
         # The writers recurse only as deep as Python's compiler does; its limit is the caller's, which may be low.
-        limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(max(limit, 10_000))
-        try:
+        with room_for(_COMPILER_FRAMES):
             while self.waiting:
                 function, mode, name = self.waiting.pop()
                 for chunk in write_function(self, function, mode, name):
                     self.compile_chunk(chunk)
-        finally:
-            sys.setrecursionlimit(limit)
 
     def compile_chunk(self, chunk: Chunk) -> None:
         head = f"def {chunk.name}({', '.join(('E', 'X', *chunk.params))}):"

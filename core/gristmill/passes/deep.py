@@ -1,4 +1,4 @@
-"""Room for recursion: run a function so that deeply nested IR does not end in a RecursionError.
+"""Work on deeply nested IR: run a function that recurses over it so that it does not end in a RecursionError.
 
 Python frames of the interpreter live on the heap since 3.11, so raising the limit is enough for passes, which recurse
 in plain Python only. Very deep IR runs in a thread with a large stack as well, for what C code lies between.
@@ -6,13 +6,13 @@ in plain Python only. Very deep IR runs in a thread with a large stack as well, 
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
 from typing import TypeVar
 
 from gristmill.ir.functor import children
 from gristmill.ir.node import Node
+from gristmill.recursion import room_for
 
 T = TypeVar("T")
 
@@ -37,44 +37,17 @@ def depth(node: Node) -> int:
     return deepest
 
 
-class RecursionRoom:
-    """Raises the recursion limit while entered; the limit is the process's, so the last one out restores it."""
-
-    _lock = threading.Lock()
-    _inside = 0
-    _before = 0
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-
-    def __enter__(self) -> None:
-        kind = type(self)
-        with kind._lock:
-            if kind._inside == 0:
-                kind._before = sys.getrecursionlimit()
-            kind._inside += 1
-            if sys.getrecursionlimit() < self.limit:
-                sys.setrecursionlimit(self.limit)
-
-    def __exit__(self, *_: object) -> None:
-        kind = type(self)
-        with kind._lock:
-            kind._inside -= 1
-            if kind._inside == 0:
-                sys.setrecursionlimit(kind._before)
-
-
 def run_deep(work: Callable[[], T], node: Node) -> T:
     """The result of ``work``, which recurses over ``node`` (or what it makes of it), with room for its depth."""
     levels = depth(node)
-    limit = levels * _FRAMES_PER_LEVEL * 2 + sys.getrecursionlimit() + _ROOM
+    frames = levels * _FRAMES_PER_LEVEL * 2 + _ROOM
     if levels <= _DEPTH_WITHOUT_THREAD:
-        with RecursionRoom(limit):
+        with room_for(frames):
             return work()
-    return _in_large_thread(work, limit)
+    return _in_large_thread(work, frames)
 
 
-def _in_large_thread(work: Callable[[], T], limit: int) -> T:
+def _in_large_thread(work: Callable[[], T], frames: int) -> T:
     results: list[T] = []
     failures: list[BaseException] = []
 
@@ -87,7 +60,7 @@ def _in_large_thread(work: Callable[[], T], limit: int) -> T:
     before = threading.stack_size(_STACK_BYTES)
     try:
         thread = threading.Thread(target=body, name="gristmill-passes")
-        with RecursionRoom(limit):
+        with room_for(frames):
             thread.start()
             thread.join()
     finally:

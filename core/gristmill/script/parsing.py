@@ -12,7 +12,8 @@ from typing import Any
 
 from gristmill.errors import Place
 from gristmill.ir.module import Module
-from gristmill.script.depth import room_to_recurse
+from gristmill.recursion import room_for
+from gristmill.script.depth import FRAMES
 from gristmill.script.dialects import DIALECTS
 from gristmill.script.imports import OutsideProject
 from gristmill.script.problems import Mistake, Reported, mistake
@@ -50,7 +51,7 @@ def parse_source(
     if dialect not in DIALECTS:
         raise ValueError(f"the dialect is one of {', '.join(DIALECTS)}, not {dialect!r}")
     project = Project(dialect, dict(params or {}), dict(externs or {}), resolve_import, main=file)
-    with room_to_recurse():
+    with room_for(FRAMES):
         try:
             read = project.read(file, text)
             module = project.module(read, functions)
