@@ -163,7 +163,7 @@ class _Dropping(Mutator):
 
 def _with_given_extents(body: Stmt, given: Mapping[Buffer, Var]) -> Stmt:
     """The body whose loops over threads take what the host gave, not the thread's copy: extents are evaluated before."""
-    return _Extents(given).visit(body) if given else body  # type: ignore[no-any-return]
+    return _Extents(given).visit(body) if given else body
 
 
 class _Extents(Mutator):
