@@ -1,0 +1,42 @@
+"""Seeded random programs of several kernels (1,000, unless --programs says otherwise) give on the reference device what the
+unsplit program gives in the executor: built, packed, loaded and launched.
+
+Optional passes are on for one program and off for the next; host functions run compiled for two programs, and on the
+executor for the next two. A failure prints the seed and the smallest program found that still fails.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from gristmill.testing.device_programs import count_device_constructs, random_device_program
+from gristmill.testing.on_reference import ReferenceBackend
+from gristmill.testing.programs import differential
+
+SHARD = 50
+# The verifier runs between all passes for one program in so many; it takes longer than all else together.
+VERIFIED = 5
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "seeds" in metafunc.fixturenames:
+        count = metafunc.config.getoption("programs")
+        shards = [range(first, min(first + SHARD, count)) for first in range(0, count, SHARD)]
+        metafunc.parametrize("seeds", shards, ids=lambda seeds: f"{seeds.start}-{seeds.stop - 1}")
+
+
+def test_programs_give_on_the_device_what_they_give_unsplit(seeds: range) -> None:
+    backends = {
+        (optimization, interpreted, verify): ReferenceBackend(
+            optimization=optimization, interpreted=interpreted, verify=verify
+        )
+        for optimization in (0, 3)
+        for interpreted in (False, True)
+        for verify in (False, True)
+    }
+    for seed in seeds:
+        choice = 3 if seed % 2 else 0, seed // 2 % 2 == 1, seed % VERIFIED == 0
+        report = differential([seed], backends[choice], make=random_device_program, count=count_device_constructs)
+        optimization, interpreted, _ = choice
+        told = f"optimization {optimization}, host functions {'interpreted' if interpreted else 'compiled'}"
+        assert not report.failures, f"{told}:\n{report.failures[0]}"
