@@ -18,7 +18,8 @@ from gristmill.ir.memory import Buffer, PointerType
 from gristmill.ir.module import Function, FunctionFacts, Module
 from gristmill.ir.node import Node
 from gristmill.ir.op import OPS
-from gristmill.testing.ir_samples import RandomIR, every_node, index, new_buffer, with_spans
+from gristmill.testing.ir_samples import every_node, index, new_buffer, with_spans
+from gristmill.testing.random_ir import RandomIR
 
 
 def function(x: e.Var, y: e.Var, value: e.Expr) -> Function:

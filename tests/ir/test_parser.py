@@ -17,7 +17,8 @@ from gristmill.ir.parser import parse_module
 from gristmill.ir.printer import print_function, print_module, print_node
 from gristmill.ir.stmt import Store
 from gristmill.ir.verify import verify
-from gristmill.testing.ir_samples import RandomIR, every_node, new_buffer, with_spans
+from gristmill.testing.ir_samples import every_node, new_buffer, with_spans
+from gristmill.testing.random_ir import RandomIR
 
 SEEDS = 150
 
