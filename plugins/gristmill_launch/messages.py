@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gristmill.codegen.packed_interface import DEVICE_TYPE_NAMES, signature_text
+from gristmill.codegen.packed_interface import DEVICE_TYPE_NAMES, OWN_DEVICE_TYPES, signature_text
 from gristmill.ir.build import call, const
 from gristmill.ir.dtype import HANDLE, INT32
 from gristmill.ir.expr import Expr, Var
@@ -57,7 +57,8 @@ class Messages:
 
     def wrong_device(self, accepted: Expr, device: Var, argument: str, wanted: int) -> Stmt:
         """ValueError unless ``accepted``: the kind of memory wanted, and the one given."""
-        place = DEVICE_TYPE_NAMES.get(wanted, f"device type {wanted}")
-        names = ", ".join(f"{number} {name}" for number, name in DEVICE_TYPE_NAMES.items())
+        known = {number: name for number, name in OWN_DEVICE_TYPES.items() if number == wanted} | DEVICE_TYPE_NAMES
+        place = known.get(wanted, f"device type {wanted}")
+        names = ", ".join(f"{number} {name}" for number, name in sorted(known.items()))
         end = f" (of {names}), but {place} memory is expected"
         return self.check(accepted, "ValueError", argument, " is in memory of device type ", device, end)

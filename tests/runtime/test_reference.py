@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from gristmill.codegen.kernel_records import kernel_record, kernels_of
+from gristmill.codegen.packed_interface import OWN_DEVICE_TYPES
 from gristmill.codegen.reference import ReferenceGenerator, resolve
 from gristmill.errors import MissingError, UserError
 from gristmill.interp import ExecutionError
@@ -80,6 +81,7 @@ def test_a_launch(device: ReferenceDevice) -> None:
     device.synchronize()
     np.testing.assert_array_equal(out.numpy(), x * np.float32(2.5))
     assert a.__dlpack_device__() == (18258, 0)
+    assert OWN_DEVICE_TYPES[18258] == "reference"
 
 
 def test_an_address_inside_of_an_array(device: ReferenceDevice) -> None:

@@ -61,6 +61,9 @@ CPU_DEVICE_TYPE = 1
 DEVICE_TYPE_NAMES = {1: "CPU", 2: "CUDA", 3: "CUDA host", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm"}
 """Names for DLDeviceType, for messages."""
 
+OWN_DEVICE_TYPES = {18258: "reference"}
+"""Names for types of devices that DLPack has no number for; messages of their own code alone speak of them."""
+
 
 def packed_dtype(dtype: DType) -> int:
     """The value of ``tensor_dtype`` for a tensor of these elements: code | bits << 8 | lanes << 16."""

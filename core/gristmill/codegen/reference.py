@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from gristmill.ir.module import Module
 from gristmill.ir.target import Target
 from gristmill.plugin.artifacts import Blob, Capabilities
 from gristmill.plugin.hookspecs import hookimpl
@@ -49,7 +50,7 @@ class ReferenceGenerator:
 
     name: ClassVar[str] = NAME
 
-    def generate(self, module: Any, target: Target, options: GenerateOptions) -> Sequence[Blob]:
+    def generate(self, module: Module, target: Target, options: GenerateOptions) -> Sequence[Blob]:
         """One blob with all kernels, and the functions that they call."""
         from gristmill.codegen.kernel_records import kernel_record, kernels_of
         from gristmill.ir.printer import print_module
