@@ -157,6 +157,38 @@ SHARED = {
             y[b, 0] = s[0]
         """,
     ),
+    "a while loop over shared memory": (
+        3,
+        """
+        if t == 0:
+            s[0] = 0.0
+        while s[0] < 3.0:
+            if t == 0:
+                s[0] = s[0] + 1.0
+        y[b, t] = 0.0
+        """,
+    ),
+    "lanes of a vector": (
+        1,
+        """
+        if t < 16:
+            for v in T.vectorized(4):
+                s[t * 4 + v] = x[b, t * 4 + v]
+        y[b, t] = s[63 - t]
+        """,
+    ),
+    "an end that shared memory asks for": (
+        4,
+        """
+        for k in range(8):
+            s[t] = x[k, t]
+            if s[3] > 200.0:
+                break
+            y[b, t] = s[63 - t]
+        s[t] = 0.0
+        y[b, t] = y[b, t] + s[63 - t]
+        """,
+    ),
     "only one thread writes": (1, "if t == 0:\n    s[0] = x[b, 0]\ny[b, t] = s[0]"),
     "before code that only some threads run": (1, "s[t] = x[b, t]\nif t < 32:\n    y[b, t] = s[t + 1]"),
     "an early return": (
@@ -229,6 +261,9 @@ NONE = {
     "its own elements by a loop": "for k in range(2):\n    s[k * 64 + t] = x[k, t]\n"
     "for i in range(2):\n    y[b, t] = s[i * 64 + t]",
     "global memory of its own": "y[b, t] = x[b, t]\ny[b, t] = y[b, t] + 1.0",
+    "its own lanes of a vector": (
+        "if t < 32:\n    for v in T.vectorized(4):\n        s[t * 4 + v] = x[b, t]\n        y[b, t] = s[t * 4 + v]"
+    ),
     "its own element under a name": "u = t + 3\ns[u] = x[b, t]\nw = u - 3\ny[b, t] = s[w + 3]",
 }
 
