@@ -446,6 +446,9 @@ def test_without_a_word_scattered_stores_are_one_thread() -> None:
         ("for i in range(n - 1):\n    c[i] = c[i + 1]", False),
         ("for i in range(n):\n    c[0] = c[0] + p[i]", False),
         ("for i in range(16):\n    c[i] = 1", False),
+        ("for i in range(n // 4):\n    c[i * 4:i * 4 + 4] = p[i * 4:i * 4 + 4]", True),
+        ("for i in range(n // 4):\n    c[i * 3:i * 3 + 4] = p[i * 4:i * 4 + 4]", False),
+        ("for i in range(n // 4):\n    for v in T.vectorized(4):\n        c[i * 4 + v] = p[i * 4 + v]", True),
     ],
 )
 def test_what_many_threads_may_run(body: str, threads: bool) -> None:
@@ -579,6 +582,43 @@ def test_arrays_of_the_host_are_filled_by_the_host() -> None:
             fill(a, table[2])
         """
     same(source, np.zeros(5, np.int64), name="f")
+
+
+def test_allocations_of_a_block_of_the_host_are_memory_of_the_device() -> None:
+    source = """
+        @T.prim_func
+        def f(a: T.Buffer((64,), "float32"), c: T.Buffer((64,), "float32")):
+            T.func_attr({"noalias": True})
+            with T.block("root"):
+                tmp = T.alloc_buffer((64,), "float32")
+                acc = T.alloc_buffer((4,), "float32", scope="local")
+                for i in range(64):
+                    with T.block("double"):
+                        vi = T.axis.spatial(64, i)
+                        tmp[vi] = a[vi] * 2.0
+                for k in range(4):
+                    acc[k] = tmp[k]
+                for i in range(64):
+                    with T.block("back"):
+                        vi = T.axis.spatial(64, i)
+                        c[vi] = tmp[63 - vi] + acc[vi % 4]
+        """
+    module = same(source, np.arange(64, dtype=np.float32), np.zeros(64, np.float32))
+    assert launches(module) == ["blockIdx.x 1", "threadIdx.x 1", "blockIdx.x 1"]
+
+
+def test_tables_that_the_host_would_fill_are_filled_on_the_device() -> None:
+    source = """
+        @T.prim_func
+        def f(a: T.Buffer(("n",), "int32"), c: T.Buffer(("n",), "int32"), k: T.int8):
+            table = T.alloc_buffer((8,), "int32", scope="local")
+            for i in range(8):
+                table[i] = T.int32(i) * T.cast(k, "int32")
+            for i in range(n):
+                c[i] = table[a[i] % 8]
+        """
+    module = same(source, np.arange(50, dtype=np.int32), np.zeros(50, np.int32), 3)
+    assert "allocate table: int32[8]\n" in repr(module)
 
 
 # Refusals -------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from gristmill.arith.interval import Interval
 from gristmill.arith.simplify import Simplifier
 from gristmill.ir.build import constant_value
 from gristmill.ir.dtype import INT64
-from gristmill.ir.expr import CallFunction, Expr, Load, Min, Var
+from gristmill.ir.expr import CallFunction, Expr, IntImm, Load, Min, Ramp, Var
 from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer
 from gristmill.ir.stmt import Allocate, AxisKind, Bind, Block, For, Stmt, Store
@@ -155,12 +155,22 @@ class Independence:
         accesses = self.memory.setdefault(self.root(node.buffer), _Accesses())
         accesses.buffers.add(node.buffer)
         accesses.written = accesses.written or isinstance(node, Store)
-        if any(index.dtype.is_vector or not index.dtype.is_integer for index in node.indices):
+        indices = tuple(self._index(index) for index in node.indices)
+        if None in indices:
             accesses.known = False
-            return
-        indices = tuple(self.polynomials.of(index) for index in node.indices)
-        if indices not in accesses.indices:
-            accesses.indices.append(indices)
+        elif indices not in accesses.indices:
+            accesses.indices.append(indices)  # type: ignore[arg-type]
+
+    def _index(self, index: Expr) -> Polynomial | None:
+        """The index as a polynomial; that of a vector of equal steps has an atom for the lanes. None for any other."""
+        if not index.dtype.is_vector:
+            return self.polynomials.of(index) if index.dtype.is_integer else None
+        if not isinstance(index, Ramp) or not isinstance(index.stride, IntImm):
+            return None
+        lane = self.polynomials.fresh(Interval(0, index.lanes - 1))
+        self.last[lane] = Polynomial.constant(index.lanes - 1)
+        steps = Polynomial({(lane,): index.stride.value}) if index.stride.value else Polynomial()
+        return self.polynomials.of(index.base) + steps
 
     # What follows from an element -------------------------------------------------------------------------------------
 

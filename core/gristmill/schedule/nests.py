@@ -15,6 +15,7 @@ from gristmill.ir.stmt import (
     Assert,
     Barrier,
     Bind,
+    Block,
     Break,
     Continue,
     For,
@@ -58,7 +59,7 @@ class NestFinder:
         self.function = function
         self.check_overlap = check_overlap and not function.facts.no_alias
         self.roots = memory_roots(function)
-        self.new = new_memory(function)
+        self.new = new_memory(function) | _memory_of_blocks(function)
         self.functions = {found.name: found for found in module.functions}
         self._pure: dict[str, bool] = {}
 
@@ -150,6 +151,12 @@ class NestFinder:
         if len(found) != 1 or found[0].strides or found[0].offset is not None:
             return None
         return found[0] if all(buffer is found[0] for buffer in buffers) else None
+
+
+def _memory_of_blocks(function: Function) -> set[Var]:
+    """Data of allocations of blocks whose address is not taken."""
+    made = {b.data for node in walk(function.body) if isinstance(node, Block) for b in node.allocations}
+    return made - {n.buffer.data for n in walk(function.body) if isinstance(n, (AddressOf, BufferRef))}
 
 
 def _chain(loop: For) -> tuple[list[For], list[Bind]]:
