@@ -74,6 +74,15 @@ def f(x: T.Buffer(("n",), "float32")):
         v = x[i]
         x[i] = v
 """,
+    "assigned in a branch only": """
+@T.prim_func
+def f(x: T.Buffer(("n",), "float32")):
+    if x[0] > 0:
+        v = x[1]
+    x[0] = v + 1
+           ^ GM0244 give it a value before the branch or loop: `v = T.float32(0)`
+    x[1] = v
+""",
     "parameter assigned": """
 @T.prim_func
 def f(n: T.int32, x: T.Buffer((8,), "float32")):

@@ -55,23 +55,63 @@ def test_a_name_assigned_once_is_a_binding():
     assert not nodes(module, stmt.Allocate)
 
 
+IF = "if out[0] > 0:\n    "
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        IF + "v = out[0] + 5\nout[1] = v",
+        IF + "v = 1\nelse:\n    out[0] = 1\nout[1] = v",
+        "for i in range(out[0]):\n    v = i + 5\nout[1] = v",
+        "for i in range(0):\n    v = i + 5\nout[1] = v",
+        "for i, j in T.grid(2, out[0]):\n    v = i + 5\nout[1] = v",
+        "while out[0] > 0:\n    v = out[0]\n    break\nout[1] = v",
+        "while True:\n    if out[0] > 0:\n        break\n    v = out[0]\nout[1] = v",
+        "for i in range(2):\n    if i == 0:\n        v = out[0] + 5\n    out[1] = v",
+        "for i in range(2):\n    if i > out[0]:\n        continue\n    v = i + 5\nout[1] = v",
+        "for i in range(2):\n    if i > out[0]:\n        break\n    v = i + 5\nout[1] = v",
+        "for i in range(2):\n    if i == 1:\n        v = out[0] + 5\n    out[1] += v",
+        "for i in range(4):\n    " + IF.replace("    ", "        ") + "v = out[i]\n    else:\n        v += 1",
+    ],
+)
+def test_a_name_that_a_path_leaves_without_a_value_is_refused(body):
+    with pytest.raises(UserError) as caught:
+        read(kernel(body))
+    (found,) = caught.value.diagnostics
+    assert found.code == "GM0244"
+    assert "`v = 0`" in found.hint
+    assert [note.message for note in found.notes] == ["not every path comes by this assignment"]
+
+
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ("if out[0] > 0:\n    v = out[0] + 5\nout[1] = v", 0),
-        ("for i in range(out[0]):\n    v = i + 5\nout[1] = v", 0),
-        ("while out[0] > 0:\n    v = out[0]\n    break\nout[1] = v", 0),
-        ("for i in range(2):\n    if i == 0:\n        v = out[0] + 5\n    out[1] = v", 5),
-        ("for i in range(2):\n    if i == 1:\n        v = out[0] + 5\n    out[1] += v", 5),
+        ("if out[0] > 0:\n    v = out[0]\nelse:\n    v = out[0] + 3\nout[1] = v", 3),
+        ("if out[0] > 0:\n    v = out[0]\nelse:\n    return\nout[1] = v", 0),
+        ("for i in range(3):\n    v = i + 5\nout[1] = v", 7),
+        ("for i, j in T.grid(2, 3):\n    v = i + j\nout[1] = v", 3),
+        ("for i in range(8, 2, -2):\n    v = i\nout[1] = v", 4),
+        ("while True:\n    v = out[0] + 4\n    if v > 2:\n        break\nout[1] = v", 4),
+        ("for i in range(2):\n    v = i + 5\n    if i > out[0]:\n        break\nout[1] = v", 6),
+        ("for i in range(2):\n    if out[0] > 0:\n        continue\n    v = i + 5\n    v += 1\n    out[1] = v", 7),
+        ("v = 1\nfor i in range(out[0]):\n    v = i\nout[1] = v", 1),
     ],
 )
-def test_a_name_that_a_path_may_not_assign_starts_as_zero(body, expected):
+def test_a_name_that_every_path_assigns_has_a_value(body, expected):
     assert out(body)[1] == expected
+    assert not any(
+        isinstance(node.value, expr.IntImm) and node.value.value == 0 for node in nodes(read(kernel(body)), stmt.Store)
+    )
 
 
-def test_a_name_that_every_path_assigns_is_not_set_before():
-    body = "if out[0] > 0:\n    v = out[0]\nelse:\n    v = out[1]\nout[2] = v"
-    assert len(nodes(read(kernel(body)), stmt.Store)) == 3
+def test_a_name_of_a_macro_without_a_value_is_told_with_the_call():
+    macro = "@T.macro\ndef keep(out):\n    if out[0] > 0:\n        v = out[0] + 1\n    out[1] = v\n\n"
+    with pytest.raises(UserError) as caught:
+        read(macro + kernel("keep(out)"))
+    (found,) = caught.value.diagnostics
+    assert found.code == "GM0244"
+    assert "inlined from this call" in [note.message for note in found.notes]
 
 
 def test_a_name_assigned_again_is_a_local_scalar():

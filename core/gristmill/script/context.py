@@ -62,6 +62,8 @@ class Context:
         """The name that the value being read will get."""
         self.loops: dict[Var, tuple[Expr, Expr]] = {}
         """Minimum and extent of the loop that binds a variable."""
+        self.scalars: dict[Buffer, Local] = {}
+        """The local scalars that have a type, by their memory."""
         self.enclosing: list[Enclosing] = []
         self.blocks: list[BlockParts] = []
         self.returns: DType | None = None

@@ -8,6 +8,7 @@ from gristmill.ir.dtype import VOID
 from gristmill.ir.expr import Var
 from gristmill.ir.module import Function
 from gristmill.script.context import Context
+from gristmill.script.definite_assignment import check_assigned
 from gristmill.script.names import plan_names
 from gristmill.script.readable import signature_text
 from gristmill.script.signature import read_signature
@@ -38,6 +39,8 @@ def lower_function(ctx: Context, callee: Callee, name: str) -> Function:
             label="no value on some path",
             hint="return a value on every path: add a `return` at the end",
         )
+    if not ctx.failed:
+        check_assigned(ctx, lowered)
     callee.returns = returns
     facts = callee.facts
     if facts.symbol is not None:

@@ -25,8 +25,7 @@ def declare_locals(ctx: Context, body: Sequence[ast.stmt], index: int) -> None:
             None,
         )
         assert first is not None
-        zeroed = (id(body), index, name) in ctx.plan.zeroed
-        local = Local(name, ctx.source.place(first), len(ctx.enclosing), zeroed)
+        local = Local(name, ctx.source.place(first), len(ctx.enclosing))
         ctx.define(name, local)
         ctx.statements.append(local)
 
@@ -44,6 +43,7 @@ def make_local(ctx: Context, local: Local, dtype: DType, target: ast.Name) -> Bu
     data = Var(f"{local.name}_data", HANDLE, PointerType(dtype, Scope.LOCAL), span)
     local.buffer = Buffer(local.name, dtype, (), data, scope=Scope.LOCAL, span=span)
     local.first = ctx.source.place(target)
+    ctx.scalars[local.buffer] = local
     return local.buffer
 
 

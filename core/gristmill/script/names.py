@@ -4,9 +4,7 @@ A name belongs to the innermost statement list that holds all of its uses that d
 each use a name for themselves have two names. There it is
 
 * a *binding*, if it is assigned once, in that list itself and before every use;
-* a *local scalar* otherwise, declared before the first statement that mentions it. Where a path may read it before it
-  assigns it (an ``if`` that is not taken, a loop of no iterations), it starts as 0, so that its value is never whatever
-  the memory held.
+* a *local scalar* otherwise, declared before the first statement that mentions it.
 
 So a temporary inside a parallel loop is one for each iteration, and a name assigned in both branches of an ``if`` can
 be used after it.
@@ -41,8 +39,6 @@ class Plan:
 
     locals: dict[tuple[int, int], list[str]] = field(default_factory=dict)
     """Names to declare before statement ``index`` of the list with that id."""
-    zeroed: set[tuple[int, int, str]] = field(default_factory=set)
-    """Of those, what may be read before any assignment: list, index, name."""
     bindings: set[int] = field(default_factory=set)
     """Ids of target nodes (``ast.Name``) that are immutable bindings."""
     names: Names = _NONE
@@ -209,18 +205,6 @@ class _Planner:
             self.plan.bindings.add(id(only))
             return
         self.plan.locals.setdefault((id(body), first), []).append(name)
-        if _may_be_read_first(name, [flows[index] for index in group]):
-            self.plan.zeroed.add((id(body), first, name))
-
-
-def _may_be_read_first(name: str, flows: Iterable[Flow]) -> bool:
-    """Whether some path through statements of a list reads the name before it assigns it."""
-    for flow in flows:
-        if name in flow.exposed:
-            return True
-        if flow.always is None or name in flow.always:
-            return False
-    return False
 
 
 def plan_names(body: list[ast.stmt], params: Iterable[str]) -> Plan:

@@ -9,7 +9,7 @@ from gristmill.errors import Note
 from gristmill.ir.build import sequence
 from gristmill.ir.dtype import HANDLE, VOID
 from gristmill.ir.expr import Call, CallExtern, CallFunction, CallPacked
-from gristmill.ir.stmt import Allocate, Break, Continue, Evaluate, If, LoopKind, Return, Stmt, Store, While
+from gristmill.ir.stmt import Allocate, Break, Continue, Evaluate, If, LoopKind, Return, Stmt, While
 from gristmill.script.asserts import assertion
 from gristmill.script.assignments import annotated, assign, augmented
 from gristmill.script.blocks import with_statement
@@ -19,7 +19,6 @@ from gristmill.script.local_scalars import declare_locals
 from gristmill.script.loops import for_loop, launch_loop
 from gristmill.script.operands import as_bool, as_operand, condition, fit, typed
 from gristmill.script.problems import Mistake, Reported
-from gristmill.script.types import literal
 from gristmill.script.values import Launch, Local, Opening
 
 
@@ -64,15 +63,13 @@ def lower_list(ctx: Context, body: Sequence[ast.stmt], *, scope: bool = True) ->
 
 
 def gathered(statements: Sequence[Stmt | Local]) -> Stmt:
-    """The statements in sequence, with the allocation of each local scalar, and its first value, where it was declared."""
+    """The statements in sequence, with the allocation of each local scalar where it was declared."""
     found: list[Stmt] = []
     for one in statements:
         if not isinstance(one, Local):
             found.append(one)
         elif one.buffer is not None:
             found.append(Allocate(one.buffer, one.buffer.span))
-            if one.zeroed:
-                found.append(Store(one.buffer, (), literal(0, one.buffer.dtype, one.buffer.span), one.buffer.span))
     return sequence(*found)
 
 

@@ -84,8 +84,6 @@ class Local:
     """The first assignment in the text."""
     depth: int
     """How many loops and branches the declaration stands in."""
-    zeroed: bool = False
-    """Whether it may be read before any assignment, and so starts as 0."""
     buffer: Buffer | None = None
     first: Place | None = None
     """The assignment that gave the type."""
