@@ -1,1 +1,1 @@
-"""Launch lowering: what turns public functions into the packed host interface, and (later) device regions into kernels."""
+"""Launch lowering: what turns device regions into kernels, and public functions into the packed host interface."""

@@ -6,14 +6,13 @@ reaches the parameters of helpers. All other memory of host code is the host's o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from gristmill.codegen.device_memory import device_allocations
 from gristmill.errors import Diagnostic, UserError
-from gristmill.ir.expr import AddressOf, BufferRef, CallFunction, Expr, Load, Var
+from gristmill.ir.expr import CallFunction, Load, Var
 from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer, Scope
 from gristmill.ir.module import Function, Module
+from gristmill.ir.pointers import pointers_in
 from gristmill.ir.printer import print_node
 from gristmill.ir.span import place_of
 from gristmill.ir.stmt import Bind, Launch, Store, View
@@ -68,28 +67,20 @@ def _spread(
     others = 0
     given = {param.data if isinstance(param, Buffer) else param for param in function.params}
     for node in walk(function.body):
-        if isinstance(node, View) and node.source is not None and here.intersection(_pointers(node.source)):
+        if isinstance(node, View) and node.source is not None and here.intersection(pointers_in(node.source)):
             here.add(node.buffer.data)
-        elif isinstance(node, Bind) and node.var.type.is_handle and here.intersection(_pointers(node.value)):
+        elif isinstance(node, Bind) and node.var.type.is_handle and here.intersection(pointers_in(node.value)):
             here.add(node.var)
         elif isinstance(node, Launch) or (isinstance(node, CallFunction) and node.function in launching):
-            here.update(var for arg in node.args for var in _pointers(arg) if var in given)
+            here.update(var for arg in node.args for var in pointers_in(arg) if var in given)
         if isinstance(node, CallFunction) and node.function in host:
             there = known[node.function]
             before = len(there)
             for param, arg in zip(host[node.function].params, node.args, strict=True):
-                if here.intersection(_pointers(arg)):
+                if here.intersection(pointers_in(arg)):
                     there.add(param.data if isinstance(param, Buffer) else param)
             others += len(there) - before
     return len(here) > found or others > 0
-
-
-def _pointers(expr: Expr) -> Iterator[Var]:
-    for node in walk(expr):
-        if isinstance(node, (AddressOf, BufferRef)):
-            yield node.buffer.data
-        elif isinstance(node, Var) and node.type.is_handle:
-            yield node
 
 
 def _check(function: Function, device: set[Var]) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gristmill.ir.expr import AddressOf, BufferRef, CallExtern, CallFunction, CallPacked, Expr, Var
+from gristmill.ir.expr import CallExtern, CallFunction, CallPacked, Expr, Var
 from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer
 from gristmill.ir.module import Function, Module
+from gristmill.ir.pointers import pointers_in
 from gristmill.ir.stmt import Bind, Store, View
 from gristmill.plugin.artifacts import KernelArgument
 
@@ -38,7 +37,7 @@ def _written(function: Function, functions: dict[str, Function], callers: tuple[
     def origin(expr: Expr | None) -> frozenset[int]:
         """The parameters that a pointer may lead into."""
         places: set[int] = set()
-        for var in _pointers(expr) if expr is not None else ():
+        for var in pointers_in(expr) if expr is not None else ():
             places |= origins.get(var, frozenset())
         return frozenset(places)
 
@@ -62,11 +61,3 @@ def _written(function: Function, functions: dict[str, Function], callers: tuple[
             )
             found.update(*(origin(node.args[place]) for place in through if node.args[place].dtype.is_handle))
     return frozenset(found)
-
-
-def _pointers(expr: Expr) -> Iterator[Var]:
-    for node in walk(expr):
-        if isinstance(node, Var) and node.dtype.is_handle:
-            yield node
-        elif isinstance(node, (AddressOf, BufferRef)):
-            yield node.buffer.data

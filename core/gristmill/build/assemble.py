@@ -69,7 +69,7 @@ def _blob_member(name: str, blob: Blob) -> pack_format.Member:
 
 
 def record_json(record: KernelRecord) -> dict[str, Any]:
-    """A kernel record as the JSON object that packs keep (:func:`gristmill.runtime.variants.kernel_records` reads it back)."""
+    """A kernel record as the JSON object that packs keep; :mod:`gristmill.runtime.kernel_records` reads it back."""
     found = asdict(record)
     found["arguments"] = [dict(argument) for argument in found["arguments"]]
     found["axes"] = list(record.axes)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from gristmill.ir.expr import AddressOf, BufferRef, CallFunction, Expr, Var
+from gristmill.ir.expr import CallFunction, Expr, Var
 from gristmill.ir.functor import walk
 from gristmill.ir.memory import Scope
 from gristmill.ir.module import Function
-from gristmill.ir.stmt import Allocate, Launch, View
+from gristmill.ir.pointers import pointers_in
+from gristmill.ir.stmt import Allocate, Bind, Launch, View
 
 
 def device_allocations(function: Function, launching: frozenset[str]) -> frozenset[Var]:
@@ -25,25 +26,17 @@ def device_allocations(function: Function, launching: frozenset[str]) -> frozens
                 allocated.add(node.buffer.data)
         elif isinstance(node, View):
             if node.source is not None:
-                sources[node.buffer.data] = _pointers(node.source)
+                sources[node.buffer.data] = set(pointers_in(node.source))
+        elif isinstance(node, Bind):
+            if node.var.dtype.is_handle:
+                sources[node.var] = set(pointers_in(node.value))
         elif isinstance(node, Launch) or (isinstance(node, CallFunction) and node.function in launching):
             given += node.args
     reached: set[Var] = set()
-    waiting = [pointer for expression in given for pointer in _pointers(expression)]
+    waiting = [pointer for expression in given for pointer in pointers_in(expression)]
     while waiting:
         pointer = waiting.pop()
         if pointer not in reached:
             reached.add(pointer)
             waiting += sources.get(pointer, ())
     return frozenset(allocated & reached)
-
-
-def _pointers(expression: Expr) -> set[Var]:
-    found: set[Var] = set()
-    for node in walk(expression):
-        if isinstance(node, Var):
-            if node.dtype.is_handle:
-                found.add(node)
-        elif isinstance(node, (AddressOf, BufferRef)):
-            found.add(node.buffer.data)
-    return found

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from gristmill.ir.build import constant_value
-from gristmill.ir.expr import AddressOf, BufferRef, CallExtern, CallFunction, CallPacked, Expr, Var
+from gristmill.ir.expr import CallExtern, CallFunction, CallPacked, Var
 from gristmill.ir.functor import children, walk
 from gristmill.ir.memory import Buffer, Scope
 from gristmill.ir.module import CallingConvention, Function, Module
+from gristmill.ir.pointers import pointers_in
 from gristmill.ir.stmt import Allocate, For, Store, ThreadAxis, View
 from gristmill.plugin.artifacts import KernelArgument, KernelRecord
 
@@ -76,24 +77,14 @@ def _written(function: Function) -> set[Var]:
         if isinstance(node, Store):
             found.add(node.buffer.data)
         elif isinstance(node, View) and node.source is not None:
-            sources[node.buffer.data] = _pointers(node.source)
+            sources[node.buffer.data] = list(pointers_in(node.source))
         elif isinstance(node, (CallFunction, CallExtern, CallPacked)):
             for argument in children(node):
-                found.update(_pointers(argument))
+                found.update(pointers_in(argument))
     waiting = list(found)
     while waiting:
         for source in sources.get(waiting.pop(), ()):
             if source not in found:
                 found.add(source)
                 waiting.append(source)
-    return found
-
-
-def _pointers(expression: Expr | object) -> list[Var]:
-    found = []
-    for node in walk(expression):  # type: ignore[arg-type]
-        if isinstance(node, Var) and node.dtype.is_handle:
-            found.append(node)
-        elif isinstance(node, (AddressOf, BufferRef)):
-            found.append(node.buffer.data)
     return found

@@ -11,7 +11,8 @@ from gristmill.errors import Diagnostic, UserError
 from gristmill.pack import Member, PackReader
 from gristmill.plugin.protocols import Device, HostCode, KernelCode, KernelDevice, LoadedCode
 from gristmill.runtime.devices import Runtimes
-from gristmill.runtime.variants import Refusal, kernel_records
+from gristmill.runtime.kernel_records import kernel_records
+from gristmill.runtime.variants import Refusal
 
 
 def is_host_part(member: Member) -> bool:

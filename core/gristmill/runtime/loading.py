@@ -18,8 +18,9 @@ from gristmill.plugin.protocols import Device, LoadedCode, Runtime
 from gristmill.runtime.devices import Runtimes, this_process
 from gristmill.runtime.externs import given_address
 from gristmill.runtime.host_parts import launches_kernels, place_kernels
+from gristmill.runtime.kernel_records import kernel_records
 from gristmill.runtime.loaded_pack import LoadedPack, Placed
-from gristmill.runtime.variants import Refusal, choose, kernel_records, nothing_fits
+from gristmill.runtime.variants import Refusal, choose, nothing_fits
 
 
 def load(
