@@ -25,6 +25,8 @@ meet within one statement, or in two branches of one ``if``, meet whatever barri
 program, and not said here. Neither is one through global memory at indices that are read from memory: such indices
 keep iterations apart in a way that the author knows of.
 
+A function that a kernel calls may touch all of the memory that it is given; barriers within it are its own affair.
+
 Each barrier is needed: if one can be left out without any hazard coming back, it is.
 
 Ensures: the same statements otherwise. Needs blocks lowered, and shared memory allocated inside of launch regions.
