@@ -102,10 +102,15 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> BuildReport:
     return project(tmp_path_factory.mktemp("project"), SOURCE)
 
 
+def interpreting() -> Registry:
+    """Runtimes without one for host parts."""
+    return Registry.of([reference])
+
+
 @pytest.fixture(scope="module", params=["compiled", "interpreted"])
 def here(request: Any) -> Runtimes:
     """With the CPU's runtime, compiled host parts run; without it, the executor runs the host functions."""
-    return Runtimes(Registry.installed() if request.param == "compiled" else Registry.of([reference]))
+    return Runtimes(Registry.installed() if request.param == "compiled" else interpreting())
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +223,7 @@ def test_scalars_of_every_type_arrive_exactly(tmp_path: Path, dtype: Any) -> Non
         values = [1.5, -0.0, float("-inf"), 1.0078125]
     else:
         values = [dtype.minimum, dtype.maximum]
-    for runtimes in (Runtimes(Registry.installed()), Runtimes(Registry.of([reference]))):
+    for runtimes in (Runtimes(Registry.installed()), Runtimes(interpreting())):
         device, pack = runtimes.device("reference:0"), load(path, runtimes=runtimes)
         array = device.empty((2,), str(dtype))
         for value in values:
@@ -300,3 +305,26 @@ def test_plain_loops_for_the_cpu_and_a_device_in_one_pack(tmp_path: Path) -> Non
         pack.blur(x, y)
         pack.blur(device.array(x), result)
         np.testing.assert_array_equal(result.numpy(), y)
+
+
+TURNED = """from gristmill.script import tir as T
+
+
+@T.prim_func
+def turn(x: T.Buffer(("n",), "float32"), y: T.Buffer(("n",), "float32")):
+    for i in range(n):
+        y[n - 1 - i] = x[i] + 1.0
+"""
+
+
+def test_arrays_that_overlap_are_seen_to(tmp_path: Path, here: Runtimes) -> None:
+    path = project(tmp_path, TURNED).pack("m").path
+    pack, device = load(path, runtimes=here), here.device("reference:0")
+    values = np.arange(9, dtype=np.float32)
+    wanted = values.copy()
+    Executor(parse_module(pack.inspect("ir-text")["ir/ref.gmir"], "m.gmir")).call("turn", [wanted, wanted])
+    array, other = device.array(values), device.empty((9,), "float32")
+    pack.turn(array, other)
+    np.testing.assert_array_equal(other.numpy(), values[::-1] + 1)
+    pack.turn(array, array)
+    np.testing.assert_array_equal(array.numpy(), wanted)

@@ -49,8 +49,8 @@ class InterpretedHost:
         return call
 
     def _call(self, entry: str, args: Sequence[Any]) -> Any:
-        held = [_argument(arg) for arg in args]
         memories = _DeviceMemories(self._device)
+        held = [_argument(arg, memories.space) for arg in args]
         options = ExecutionOptions(
             packed=_RegisteredFunctions(), launcher=lambda *launch: self._launch(memories, *launch)
         )
@@ -97,6 +97,9 @@ class _DeviceMemories:
 
     def __init__(self, device: KernelDevice) -> None:
         self._device = device
+        # All that the device addresses, as one memory: an offset is an address, so arrays that overlap are seen to. The
+        # host has nothing to read there: any access is out of bounds.
+        self.space = Memory("memory of the device", memoryview(bytearray()), memoryview(bytearray()))
         self._made: dict[int, tuple[int, Memory]] = {}
 
     def address(self, pointer: Pointer | None) -> int:
@@ -104,8 +107,8 @@ class _DeviceMemories:
         if pointer is None:
             return 0
         memory = pointer.memory
-        if memory.address:
-            return memory.address + pointer.offset
+        if memory is self.space:
+            return pointer.offset
         if id(memory) not in self._made:
             self._made[id(memory)] = self._device.allocate(memory.size, 256), memory
         return self._made[id(memory)][0] + pointer.offset
@@ -121,8 +124,8 @@ def _error_class(name: str) -> type[Exception]:
     return found if isinstance(found, type) and issubclass(found, Exception) else RuntimeError
 
 
-def _argument(arg: Any) -> tuple[Any, Any]:
-    """What the executor gets for an argument, and what must live as long as the call."""
+def _argument(arg: Any, space: Memory) -> tuple[Any, Any]:
+    """What the executor gets for an argument, and what must live as long as the call; arrays are in ``space``."""
     import tvm_ffi
 
     if hasattr(arg, "__tvm_ffi_object__"):
@@ -139,10 +142,8 @@ def _argument(arg: Any) -> tuple[Any, Any]:
     kind, index = arg.__dlpack_device__()
     address, shape = int(arg.data_ptr()), tuple(int(size) for size in arg.shape)
     strides = tuple(int(stride) for stride in arg.strides) if shape else ()
-    # The host has nothing to read there: any access is out of bounds.
-    memory = Memory("device memory", memoryview(bytearray()), memoryview(bytearray()), address=address)
     tensor = Tensor(
-        Pointer(memory, 0),
+        Pointer(space, address),
         dtype,
         shape,
         strides or compact_strides(shape),
