@@ -892,3 +892,25 @@ def test_nothing_is_executed(tmp_path):
 def test_unknown_dialects_are_refused():
     with pytest.raises(ValueError, match="gristmill, tvmscript"):
         parse_source("", "k.py", dialect="cuda")
+
+
+@pytest.mark.parametrize("constant", ['"float32"', "T.float32"])
+def test_a_type_as_a_constant_that_params_replace(constant):
+    text = f"""
+DTYPE = {constant}
+
+@T.prim_func
+def f(x: T.Buffer(("n",), DTYPE), out: T.Buffer((1,), DTYPE), by: DTYPE):
+    total = T.cast(0, DTYPE)
+    for i in range(n):
+        total += x[i].astype(DTYPE)
+    out[0] = total * by
+"""
+    assert "x: Buffer((n,), float32)" in read(text).functions[0].facts.signature
+    for dtype in ("float64", "float16", "int32"):
+        array, found = np.arange(5, dtype=dtype), np.zeros(1, dtype)
+        run(text, array, found, 2, params={"DTYPE": dtype})
+        assert found[0] == 20
+    for wrong in ("float65", 32, "handle"):
+        with pytest.raises(UserError, match=r"GM0216|GM0228|GM0226|GM0229"):
+            read(text, params={"DTYPE": wrong})

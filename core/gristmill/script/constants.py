@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from gristmill.errors import Note, Place, close_match
+from gristmill.ir.dtype import DType, parse_dtype
 from gristmill.ir.expr import FloatImm, IntImm
 from gristmill.script.context import Context
 from gristmill.script.expressions import lower
@@ -148,6 +149,15 @@ def check_params(project: Project, file: File) -> None:
             project.problems.add(problem)
 
 
+def _type_named(text: str) -> DType | None:
+    """The type of numbers that a text names, if it does."""
+    try:
+        found = parse_dtype(text)
+    except ValueError:
+        return None
+    return None if found.is_handle or found.is_void else found
+
+
 def _of_kind(default: Value, override: ParamValue) -> Value:
     """The param as a value of the kind of the constant; None if it is of another kind."""
     if isinstance(default, (IntImm, FloatImm)):
@@ -165,6 +175,8 @@ def _of_kind(default: Value, override: ParamValue) -> Value:
         return override
     if isinstance(default, str) and isinstance(override, str):
         return override
+    if isinstance(default, DType) and isinstance(override, str):
+        return _type_named(override)
     if isinstance(default, tuple) and isinstance(override, (tuple, list)):
         items = [
             _of_kind(default[index] if index < len(default) else (default[-1] if default else item), item)
