@@ -77,6 +77,10 @@ class Array:
         return self.content
 
 
+class Pack(dict[str, Any]):
+    devices = ("abacus:1", "cpu:0")
+
+
 @pytest.fixture
 def pack(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A pack whose only function adds a number to an array; the list has the names that were asked for."""
@@ -93,7 +97,7 @@ def pack(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def load(name: str) -> Any:
         asked.append(name)
-        return {"add": add, "mend": mend, "check": check, "nan": lambda: float("nan")}
+        return Pack({"add": add, "mend": mend, "check": check, "nan": lambda: float("nan")})
 
     def device(name: str) -> Any:
         asked.append(name)
@@ -254,3 +258,13 @@ def test_floats_that_json_has_not(pack: list[str], capsys: Capture) -> None:
 
     assert main(["run", "x.kpack", "nan", "--json"]) == 0
     assert json.loads(capsys.readouterr().out, parse_constant=strict)["returned"] == "nan"
+
+
+def test_without_a_device_named_a_pack_runs_where_it_can(
+    pack: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    assert main(["run", "x.kpack", "nan"]) == 0
+    monkeypatch.setattr(Pack, "devices", ("abacus:1",))
+    assert main(["run", "x.kpack", "nan"]) == 0
+    assert pack == ["x.kpack", "cpu:0", "x.kpack", "abacus:1"]
+    assert "nan on abacus:1" in capsys.readouterr().out
