@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from gristmill.codegen.extern_table import EXTERN_TABLE
 from gristmill.objfile import check_shared
 from gristmill.plugin.artifacts import KernelRecord
 from gristmill.plugin.protocols import NativeFunction
@@ -30,9 +31,6 @@ ALLOWED_IMPORTS = frozenset(
 )
 """The functions of the C API of apache-tvm-ffi (tvm/ffi/c_api.h) that code may import, and nothing else."""
 
-EXTERN_TABLE = "__gristmill_externs"
-"""The exported table of C functions that the code calls: entries of three pointers (symbol, library, slot for the
-address), ended by null pointers. Present only in code that calls some."""
 _EXTERNS_AT_MOST = 4096
 _TEXT_AT_MOST = 4096
 

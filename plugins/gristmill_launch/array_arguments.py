@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gristmill.arith.size_equations import Equation, Solution, solve_sizes
-from gristmill.codegen.packed_interface import TypeIndex, packed_dtype, size_text
+from gristmill.codegen.packed_interface import TypeIndex, packed_dtype
 from gristmill.errors import Diagnostic, UserError
 from gristmill.ir.build import (
     call,
@@ -29,6 +29,7 @@ from gristmill.ir.expr import Expr, IfThenElse, IntImm, Mul, Not, Var
 from gristmill.ir.functor import substitute, walk
 from gristmill.ir.memory import Buffer
 from gristmill.ir.module import Function
+from gristmill.ir.readable import size_text
 from gristmill.ir.span import place_of
 from gristmill.ir.stmt import Bind, Stmt
 from gristmill_launch.messages import Messages

@@ -1,13 +1,11 @@
 """Calls of functions of the module, and of C functions that the manifest declares.
 
-An object imports no C function. For each one it has a *slot*, a variable that holds its address, null at first. The
-exported table :data:`EXTERN_TABLE` says which slots there are: entries of three pointers, the symbol and the library
-(both NUL-terminated UTF-8) and the slot, ended by an entry of null pointers. Who loads the object opens the libraries
-and stores the addresses, before the first call. A call through a slot that is still null raises RuntimeError.
+C functions are called through slots, which whoever loads the object fills in (:mod:`gristmill.codegen.extern_table`).
 """
 
 from __future__ import annotations
 
+from gristmill.codegen.extern_table import EXTERN_TABLE
 from gristmill.ir.dtype import DType
 from gristmill.ir.expr import BufferRef, CallExtern, CallFunction, Expr
 from gristmill_llvm.context import FunctionContext, Generation
@@ -16,8 +14,6 @@ from gristmill_llvm.raising import raise_if
 from gristmill_llvm.refusals import refused_extern
 from gristmill_llvm.types import register_type
 from gristmill_llvm.writer import quoted
-
-EXTERN_TABLE = "__gristmill_externs"
 
 
 def pointer_argument(context: FunctionContext, node: BufferRef) -> str:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from gristmill.codegen.context_table import KERNELS
 from gristmill.codegen.dispatch_table import DISPATCH_SYMBOL
+from gristmill.codegen.extern_table import EXTERN_TABLE
 from gristmill.codegen.packed_interface import EXPORT_PREFIX
 from gristmill.ir.module import CallingConvention, Function, Module
 from gristmill.ir.target import Target
@@ -23,7 +24,7 @@ class LLVMGenerator:
     The blob is a shared object of kind ``elf-shared`` that imports nothing but functions of TVM FFI and needs no other
     library. Its requirements are ``cpu_features``, the features of the processor that the code uses (LLVM's names,
     separated by commas), and, if the module calls C functions, ``externs``: a JSON list of [symbol, library] pairs that
-    whoever loads the object must fill in (see :mod:`gristmill_llvm.calls`). Each record says in ``extra`` whether to
+    whoever loads the object must fill in (see :mod:`gristmill.codegen.extern_table`). Each record says in ``extra`` whether to
     release the interpreter lock during a call (``release_gil``), and the function's ``signature``.
     """
 
@@ -32,7 +33,6 @@ class LLVMGenerator:
     def generate(self, module: Module, target: Target, options: GenerateOptions) -> Sequence[Blob]:
         """One blob with all functions of the module."""
         from gristmill.objfile import link_shared
-        from gristmill_llvm.calls import EXTERN_TABLE
         from gristmill_llvm.launches import is_declaration, launched_kernels
         from gristmill_llvm.machine import compile_text, message_object
         from gristmill_llvm.modules import module_text

@@ -10,7 +10,9 @@ import os
 import pickle
 from pathlib import Path
 
+import jsonschema
 import pytest
+import toml
 import tomli
 
 from gristmill.build.manifest import BuildOptions, load_manifest, missing_sources, parse_manifest
@@ -453,12 +455,10 @@ def test_sources_that_are_not_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [WHOLE, MINIMAL])
 def test_samples_read_the_same_with_another_reader(text: str) -> None:
-    toml = pytest.importorskip("toml")
     assert toml.loads(text.replace("[1, 2.5]", "[1.0, 2.5]")) == tomli.loads(text.replace("[1, 2.5]", "[1.0, 2.5]"))
 
 
 def test_json_schema_agrees_with_the_validator() -> None:
-    jsonschema = pytest.importorskip("jsonschema")
     checker = jsonschema.Draft4Validator(manifest_schema(KINDS))
     for text in (WHOLE, MINIMAL):
         assert list(checker.iter_errors(tomli.loads(text))) == []

@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tvm_ffi
 
 from gristmill.errors import MissingError, UserError
 from gristmill.runtime import LoadedPack, Runtimes
 from gristmill.runtime.loading import load
-
-tvm_ffi = pytest.importorskip("tvm_ffi")
 
 Compile = Callable[..., bytes]
 MakePack = Callable[..., bytes]

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gristmill.ir.build import const
 from gristmill.ir.dtype import HANDLE, INT64, VOID, DType
 from gristmill.ir.expr import Expr, IntImm, Load, Ramp, Var
 from gristmill.ir.memory import Buffer, PointerType
@@ -240,11 +239,6 @@ def pairs() -> Callable[..., tuple[np.ndarray, ...]]:
         return first.ravel().copy(), second.ravel().copy()
 
     return make
-
-
-@pytest.fixture(scope="session")
-def constants() -> Callable[[float, DType], Expr]:
-    return const
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import ctypes
 import numpy as np
 import pytest
 
+from gristmill.codegen.extern_table import EXTERN_TABLE
 from gristmill.errors import Unsupported
 from gristmill.ir.build import call, const
 from gristmill.ir.dtype import BOOL, FLOAT32, FLOAT64, HANDLE, INT8, INT16, INT32, INT64, UINT8, UINT16, VOID
@@ -14,7 +15,6 @@ from gristmill.ir.expr import AddressOf, Broadcast, BufferRef, CallExtern, Load,
 from gristmill.ir.memory import Buffer, PointerType, Scope
 from gristmill.ir.module import CallingConvention, Extern, Function, FunctionFacts
 from gristmill.ir.stmt import Allocate, Bind, Evaluate, Return, Seq, Store
-from gristmill_llvm.calls import EXTERN_TABLE
 
 
 class Entry(ctypes.Structure):

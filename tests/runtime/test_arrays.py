@@ -7,13 +7,12 @@ import weakref
 
 import numpy as np
 import pytest
+import tvm_ffi
 
 from gristmill.errors import MissingError, UserError
 from gristmill.ir.dtype import BFLOAT16, SCALARS, DType
 from gristmill.runtime.arrays import Array, numpy_dtype
 from gristmill.runtime.null import NULL_DEVICE_TYPE, NullDevice
-
-tvm_ffi = pytest.importorskip("tvm_ffi")
 
 DEVICE = NullDevice()
 

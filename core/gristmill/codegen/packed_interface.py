@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from gristmill.ir import readable
 from gristmill.ir.dtype import DLPACK_CODES, DType
-from gristmill.ir.expr import Add, Cast, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Sub, Var
-from gristmill.ir.memory import Buffer
 from gristmill.ir.module import Function
 
 EXPORT_PREFIX = "__tvm_ffi_"
@@ -74,34 +73,4 @@ def signature_text(function: Function) -> str:
     """The function's signature as messages show it: as its author wrote it, or made from its parameters."""
     if function.facts.signature:
         return function.facts.signature
-    params = ", ".join(f"{param.name}: {_parameter_text(param)}" for param in function.params)
-    result = f" -> {function.returns}" if function.returns_value else ""
-    return f"{function.facts.symbol or function.name}({params}){result}"
-
-
-def _parameter_text(param: Var | Buffer) -> str:
-    if isinstance(param, Var):
-        return str(param.dtype)
-    shape = ", ".join(size_text(size) for size in param.shape)
-    comma = "," if len(param.shape) == 1 else ""
-    return f"Buffer(({shape}{comma}), {param.dtype})"
-
-
-_INFIX = {Add: ("+", 1), Sub: ("-", 1), Mul: ("*", 2), FloorDiv: ("//", 2), FloorMod: ("%", 2)}
-
-
-def size_text(expr: Expr, tightness: int = 0) -> str:
-    """A size as its author would write it, without types."""
-    if isinstance(expr, Var):
-        return expr.name
-    if isinstance(expr, IntImm):
-        return str(expr.value) if expr.value >= 0 or tightness < 2 else f"({expr.value})"
-    if isinstance(expr, Cast):
-        return size_text(expr.value, tightness)
-    for kind, (symbol, own) in _INFIX.items():
-        if isinstance(expr, kind):
-            text = f"{size_text(expr.a, own)} {symbol} {size_text(expr.b, own + 1)}"
-            return f"({text})" if own < tightness else text
-    if isinstance(expr, (Min, Max)):
-        return f"{'min' if isinstance(expr, Min) else 'max'}({size_text(expr.a)}, {size_text(expr.b)})"
-    return repr(expr)
+    return readable.signature_text(function.facts.symbol or function.name, function.params, function.returns)

@@ -7,10 +7,10 @@ from dataclasses import replace
 from gristmill.ir.dtype import VOID
 from gristmill.ir.expr import Var
 from gristmill.ir.module import Function
+from gristmill.ir.readable import signature_text
 from gristmill.script.context import Context
 from gristmill.script.definite_assignment import check_assigned
 from gristmill.script.names import plan_names
-from gristmill.script.readable import signature_text
 from gristmill.script.signature import read_signature
 from gristmill.script.statements import lower_list
 from gristmill.script.values import Callee, is_symbol

@@ -10,6 +10,7 @@ from gristmill.errors import InternalError, Note, Place, close_match
 from gristmill.ir.dtype import DType
 from gristmill.ir.expr import Expr
 from gristmill.ir.module import Extern, Module
+from gristmill.ir.readable import size_text
 from gristmill.script.constants import check_params, constant_of
 from gristmill.script.context import Context
 from gristmill.script.decorators import Role, role_of
@@ -17,7 +18,6 @@ from gristmill.script.files import Definition, File, gather
 from gristmill.script.functions import lower_function, sign
 from gristmill.script.imports import check_imports
 from gristmill.script.problems import Mistake, Problems, Reported, mistake
-from gristmill.script.readable import size_text
 from gristmill.script.reader import read_tree
 from gristmill.script.source import Source
 from gristmill.script.values import Callee, ClassNamespace, Value

@@ -10,6 +10,7 @@ from gristmill.ir.dtype import INT32, VOID, DType
 from gristmill.ir.expr import BufferRef, CallExtern, CallFunction, CallPacked, Expr, IntImm, StringImm, Var
 from gristmill.ir.memory import Buffer
 from gristmill.ir.op import OPS, Result
+from gristmill.ir.readable import parameter_text, signature_text
 from gristmill.ir.stmt import Evaluate
 from gristmill.script.calls.arguments import bind
 from gristmill.script.calls.conversions import dtype_argument
@@ -17,7 +18,6 @@ from gristmill.script.calls.mathematics import apply
 from gristmill.script.context import Context
 from gristmill.script.memory import index_nodes
 from gristmill.script.operands import as_operand, constant_text, fit, typed
-from gristmill.script.readable import parameter_text, signature_text
 from gristmill.script.source import Positioned
 from gristmill.script.values import Allocated, Callee, Value, describe
 

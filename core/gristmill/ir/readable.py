@@ -37,7 +37,7 @@ def size_text(expr: Expr, binding: int = 0) -> str:
     if isinstance(expr, Var):
         return expr.name
     if isinstance(expr, (IntImm, FloatImm)):
-        return str(expr.value)
+        return str(expr.value) if expr.value >= 0 or binding < 2 else f"({expr.value})"
     if isinstance(expr, Cast):
         return size_text(expr.value, binding)
     if isinstance(expr, Negate):
