@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 
+# Core's own tests run without the plugins.
 pytest.importorskip("gristmill_launch")
+pytest.importorskip("gristmill_llvm")
+pytest.importorskip("gristmill_cpu")
 
 from gristmill.testing.on_reference import ReferenceBackend
 from gristmill.testing.pass_equivalence import kernels
