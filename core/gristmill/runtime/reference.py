@@ -187,6 +187,7 @@ class ReferenceDevice:
             return
         check_launch(self.name, self._limits, record, extents, dynamic_shared)
         with self._lock:
+            self._bury()
             values: list[Any] = []
             for argument, value in zip(record.arguments, args, strict=True):
                 if argument.kind != "buffer":
@@ -196,7 +197,6 @@ class ReferenceDevice:
                 if value and place is None:
                     raise _foreign(record, argument.name)
                 values.append(None if place is None else Pointer(*place))
-            self._bury()
             for value, argument in reversed(list(zip(values, record.arguments, strict=True))):
                 if isinstance(value, Pointer):
                     value.memory.name = argument.name
