@@ -13,6 +13,7 @@ from gristmill.ir.functor import walk
 from gristmill.ir.module import Module
 from gristmill.ir.stmt import For, LoopKind
 from gristmill.ir.target import Target
+from gristmill.passes.insert_barriers import InsertBarriers
 from gristmill.passes.manager import Pipeline, RunOptions
 from gristmill.plugin.artifacts import Capabilities
 from gristmill.plugin.protocols import PassContext
@@ -82,7 +83,7 @@ def test_independent_loops_are_fused_and_spread_over_blocks_and_threads() -> Non
           if disjoint(bp, h * w * 4, ap, h * w * 4) as bool {
             let total: int64 = h * w
             for bx: int64 in 0 +: (total + 255) // 256 thread on blockIdx.x {
-              for tx: int64 in 0 +: 256 thread on threadIdx.x {
+              for tx: int64 in 0 +: 256 thread on threadIdx.x independent {
                 let number: int64 = bx * 256 + tx
                 if number < total {
                   let y: int64 = number // w
@@ -128,19 +129,19 @@ def test_a_constant_multiple_of_the_block_needs_no_guard() -> None:
           symbol "f"
         {
           for bx: int64 in 0 +: 2 thread on blockIdx.x {
-            for tx: int64 in 0 +: 64 thread on threadIdx.x {
+            for tx: int64 in 0 +: 64 thread on threadIdx.x independent {
               let i: int64 = bx * 64 + tx
               b[i] = 1.0
             }
           }
           for bx1: int64 in 0 +: 1 thread on blockIdx.x {
-            for tx1: int64 in 0 +: 40 thread on threadIdx.x {
+            for tx1: int64 in 0 +: 40 thread on threadIdx.x independent {
               let i1: int64 = bx1 * 40 + tx1
               c[i1] = 1.0
             }
           }
           for bx2: int64 in 0 +: 2 thread on blockIdx.x {
-            for tx2: int64 in 0 +: 64 thread on threadIdx.x {
+            for tx2: int64 in 0 +: 64 thread on threadIdx.x independent {
               let i2: int64 = bx2 * 64 + tx2
               if i2 < 100 {
                 d[i2] = 1.0
@@ -170,7 +171,7 @@ def test_iterations_beyond_the_largest_grid_take_strides() -> None:
         {
           let rounds: int64 = (n + 11) // 12
           for bx: int64 in 0 +: min((n + 3) // 4, 3) thread on blockIdx.x {
-            for tx: int64 in 0 +: 4 thread on threadIdx.x {
+            for tx: int64 in 0 +: 4 thread on threadIdx.x independent {
               for stride: int64 in 0 +: rounds {
                 let i: int64 = stride * 12 + (bx * 4 + tx)
                 if i < n {
@@ -214,7 +215,7 @@ def test_the_host_keeps_loops_and_branches_around_kernels() -> None:
           for t: int64 in 0 +: int64(times) {
             let reach: int64 = max(n - 2, 0)
             for bx: int64 in 0 +: (reach + 255) // 256 thread on blockIdx.x {
-              for tx: int64 in 0 +: 256 thread on threadIdx.x {
+              for tx: int64 in 0 +: 256 thread on threadIdx.x independent {
                 let number: int64 = bx * 256 + tx
                 if number < reach {
                   let i: int64 = number + 1
@@ -223,7 +224,7 @@ def test_the_host_keeps_loops_and_branches_around_kernels() -> None:
               }
             }
             for bx1: int64 in 0 +: (n + 255) // 256 thread on blockIdx.x {
-              for tx1: int64 in 0 +: 256 thread on threadIdx.x {
+              for tx1: int64 in 0 +: 256 thread on threadIdx.x independent {
                 let i1: int64 = bx1 * 256 + tx1
                 if i1 < n {
                   a[i1] = b[i1]
@@ -236,7 +237,7 @@ def test_the_host_keeps_loops_and_branches_around_kernels() -> None:
           }
           if clear {
             for bx2: int64 in 0 +: (n + 255) // 256 thread on blockIdx.x {
-              for tx3: int64 in 0 +: 256 thread on threadIdx.x {
+              for tx3: int64 in 0 +: 256 thread on threadIdx.x independent {
                 let i2: int64 = bx2 * 256 + tx3
                 if i2 < n {
                   b[i2] = 0.0
@@ -284,7 +285,7 @@ def test_values_that_device_code_makes_move_to_the_device() -> None:
             }
           }
           for bx: int64 in 0 +: (n + 255) // 256 thread on blockIdx.x {
-            for tx1: int64 in 0 +: 256 thread on threadIdx.x {
+            for tx1: int64 in 0 +: 256 thread on threadIdx.x independent {
               let i1: int64 = bx * 256 + tx1
               if i1 < n {
                 b[i1] = a[i1] * scale[] / total[]
@@ -693,6 +694,20 @@ def test_options_follow_from_the_device() -> None:
 def test_other_targets_keep_their_loops() -> None:
     module = kernels('@T.prim_func\ndef f(a: T.Buffer(("n",), "int64")):\n    for i in range(n):\n        a[i] = 1\n')
     assert bound(module, BindLoops()) is module
+
+
+def test_threads_of_a_nest_need_no_barriers() -> None:
+    source = """
+        @T.prim_func
+        def f(src: T.Buffer(("m", "n"), "float32"), dst: T.Buffer(("n", "m"), "float32")):
+            for i0, j0 in T.grid((m + 7) // 8, (n + 7) // 8):
+                for i in range(i0 * 8, T.min(m, i0 * 8 + 8)):
+                    for j in range(j0 * 8, T.min(n, j0 * 8 + 8)):
+                        dst[j, i] = src[i, j]
+        """
+    module = bound(source)
+    assert any(found.startswith("blockIdx.x") for found in launches(module))
+    assert Pipeline.of([InsertBarriers()]).run(module) is module
 
 
 # Random ---------------------------------------------------------------------------------------------------------------

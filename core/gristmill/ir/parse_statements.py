@@ -163,6 +163,7 @@ class StatementParser(DefinitionParser):
             self.expect_integer("a count") if self.take_word("unroll") else 0,
             self.expect_integer("a count") if self.take_word("vector_width") else 0,
             self.boolean() if self.take_word("vectorize") else None,
+            self.take_word("independent"),
         )
         self.open_body(lambda body: self.close_statement(s.For(var, minimum, extent, kind, body, thread, hints, span)))
 

@@ -99,6 +99,8 @@ class _Printer(ExpressionPrinter, over=ALL_NODES):
             words += f" vector_width {hints.vector_width}"
         if hints.vectorize is not None:
             words += f" vectorize {str(hints.vectorize).lower()}"
+        if hints.independent:
+            words += " independent"
         self.push(
             lambda: self.out.append(f"for {self.variable(node.var)} in "),
             node.minimum,

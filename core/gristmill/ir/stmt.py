@@ -159,7 +159,7 @@ class ThreadAxis(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LoopHints:
-    """What the author asks of the code for a loop; hints change speed, never results. 0 and None: no wish."""
+    """What is asked of the code for a loop, and known of it; hints change speed, never results. 0 and None: no wish."""
 
     unroll: int = 0
     """Repeat the body so many times in the code."""
@@ -167,6 +167,8 @@ class LoopHints:
     """Handle so many iterations in one vector."""
     vectorize: bool | None = None
     """Ask for, or forbid, automatic vectorisation."""
+    independent: bool = False
+    """Of a loop over threads: none touches global memory that another one writes, whatever indices may look like."""
 
 
 @node

@@ -27,6 +27,8 @@ keep iterations apart in a way that the author knows of.
 
 A function that a kernel calls may touch all of the memory that it is given; barriers within it are its own affair.
 
+Threads of loops that are marked as independent do not meet in global memory.
+
 Each barrier is needed: if one can be left out without any hazard coming back, it is.
 
 Ensures: the same statements otherwise. Needs blocks lowered, and shared memory allocated inside of launch regions.
@@ -37,13 +39,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from gristmill.errors import Diagnostic, Note, UserError
 from gristmill.ir.expr import Var
+from gristmill.ir.functor import walk
 from gristmill.ir.memory import Scope
 from gristmill.ir.module import Function, Module
-from gristmill.ir.span import place_of
-from gristmill.ir.stmt import BarrierScope, Break, Continue, Return, Stmt
+from gristmill.ir.stmt import BarrierScope, Break, Continue, For, Return, Stmt
 from gristmill.passes.block_accesses import RegionReader
+from gristmill.passes.divergence import steady_functions
+from gristmill.passes.divergent_hazard import divergent_hazard
 from gristmill.passes.launch_regions import map_regions
 from gristmill.passes.manager import Pass
 from gristmill.passes.region_tree import Access, Branch, Chain, Fence, Leaf, Loop, built, everything
@@ -63,26 +66,37 @@ class InsertBarriers(Pass):
     """Put barriers where threads of a block meet in memory, and only there."""
 
     def run(self, module: Module) -> Module:
-        return module.with_functions(insert_barriers(function) for function in module.functions)
+        steady = steady_functions(module)
+        return module.with_functions(insert_barriers(function, steady) for function in module.functions)
 
 
-def insert_barriers(function: Function) -> Function:
+def insert_barriers(function: Function, steady: frozenset[str] = frozenset()) -> Function:
     """The function with barriers in its launch regions; the same object if none is missing.
+
+    ``steady`` are functions that give all threads the same for the same arguments.
 
     Raises UserError (GM0607) where one is needed in code that only some threads of a block run.
     """
-    return map_regions(function, lambda region: _inserted(function, region))
+    return map_regions(function, lambda region: _inserted(function, region, steady))
 
 
-def _inserted(function: Function, region: Stmt) -> Stmt:
-    shared = {Scope.SHARED, Scope.SHARED_DYNAMIC, Scope.WARP, Scope.GLOBAL}
-    reader = RegionReader(function, region, frozenset(shared))
+def _inserted(function: Function, region: Stmt, steady: frozenset[str]) -> Stmt:
+    shared = {Scope.SHARED, Scope.SHARED_DYNAMIC, Scope.WARP}
+    if not _are_independent(region):
+        shared.add(Scope.GLOBAL)
+    reader = RegionReader(function, region, frozenset(shared), steady)
     work = _Flow(reader)
     work.chain(reader.tree, {}, None)
     if not work.inserted:
         return region
     work.drop_needless(reader.tree)
     return built(reader.tree)
+
+
+def _are_independent(region: Stmt) -> bool:
+    """Whether the threads of a block are known not to meet in global memory."""
+    loops = [node for node in walk(region) if isinstance(node, For) and node.thread is not None]
+    return all(loop.hints.independent for loop in loops if loop.thread is not None and not loop.thread.is_block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +233,7 @@ class _Flow:
     def refuse(self, hazards: Iterable[_Hazard], cause: Branch | Loop) -> None:
         for hazard in hazards:
             if hazard.certain or hazard.later.scope is not Scope.GLOBAL:
-                raise _divergent(hazard, cause)
+                raise divergent_hazard(hazard.earlier.access, hazard.later, cause)
 
     def chain(self, chain: Chain, pending: _Open, cause: Branch | Loop | None) -> _Open:
         """What is pending after the chain; ``cause`` is what makes threads go apart, if they are not together here."""
@@ -325,7 +339,8 @@ class _Flow:
             return pending
         early = {_pending(old.access, old.stale | item.stale): None for old in frame.continues}
         if self.missing(early, item.test) is not None:
-            raise _divergent(next(iter(self.hazards(early, item.test))), item)
+            hazard = next(iter(self.hazards(early, item.test)))
+            raise divergent_hazard(hazard.earlier.access, hazard.later, item)
         return self.place(item.body, len(item.body.items), pending, item.test, scope, cause)[0]
 
     def probe(self, item: Loop, pending: _Open) -> BarrierScope | None:
@@ -370,26 +385,3 @@ def _after(pending: _Open, barrier: BarrierScope) -> _Open:
 def _is_known(access: Access) -> bool:
     forms = access.dimensions if access.dimensions is not None else [access.flat] if access.flat is not None else None
     return forms is not None and all(form.is_known for form in forms)
-
-
-def _divergent(hazard: _Hazard, cause: Branch | Loop) -> UserError:
-    earlier, later = hazard.earlier.access, hazard.later
-    first = "write" if earlier.writes else "read"
-    second = "write" if later.writes else "read"
-    what = "loop" if isinstance(cause, Loop) else "`if`" if cause.stmt is not None else "`continue`"
-    notes = []
-    if earlier.span is not None:
-        notes.append(Note(f"the other thread's {first} is here", place_of(earlier.span)))
-    if cause.cause is not None:
-        notes.append(Note(f"this {what} is not the same for all threads of the block", place_of(cause.cause)))
-    return UserError(
-        Diagnostic(
-            "GM0607",
-            f"this {second} of `{later.name}` may meet the {first} of another thread, and no barrier can stand "
-            f"between them: only some threads of the block come here",
-            place_of(later.span),
-            label="needs a barrier before it",
-            hint=f"end the {what} before this, so that all threads come to the barrier, and begin another one",
-            notes=tuple(notes),
-        )
-    )

@@ -12,7 +12,7 @@ from gristmill.ir.dtype import BOOL, INT64
 from gristmill.ir.expr import Add, Expr, FloorDiv, FloorMod, Load, Max, Min, Mul, Var
 from gristmill.ir.functor import Mutator, walk
 from gristmill.ir.memory import Buffer, PointerType, Region, Scope
-from gristmill.ir.stmt import Allocate, Bind, Block, For, If, LoopKind, Stmt, Store, ThreadAxis
+from gristmill.ir.stmt import Allocate, Bind, Block, For, If, LoopHints, LoopKind, Stmt, Store, ThreadAxis
 from gristmill.passes.layout import flat_size, times
 from gristmill.passes.renewal import renewed
 from gristmill.schedule.nests import Nest
@@ -127,6 +127,7 @@ class _Launch:
             rounds = FloorDiv(Add(total, const(most * threads - 1, INT64)), step)
             body = For(stride, const(0, INT64), self.named("rounds", rounds), LoopKind.SERIAL, body)
         inner = _thread_loop(thread, size, ThreadAxis.THREAD_X, body)
+        inner = replace(inner, hints=LoopHints(independent=True))
         return _thread_loop(block, self.simplifier.simplify(blocks), ThreadAxis.BLOCK_X, inner)
 
 

@@ -107,7 +107,7 @@ def _control() -> Function:
     chain = s.If(less, s.Break(), s.If(e.Not(less), s.Continue(), s.Seq((s.Evaluate(i), s.Evaluate(limit)))))
     inner = s.For(j, i, n - i, LoopKind.UNROLLED, chain, hints=LoopHints(4, 8, False))
     vector = s.For(k, index(0), index(16), LoopKind.VECTORIZED, s.Store(x, (k,), limit))
-    tasks = s.For(u, index(0), n, LoopKind.PARALLEL, s.Seq(()), hints=LoopHints(vectorize=True))
+    tasks = s.For(u, index(0), n, LoopKind.PARALLEL, s.Seq(()), hints=LoopHints(vectorize=True, independent=True))
     body = s.Seq(
         (
             s.Assert(e.Greater(n, index(0)), "ValueError", ("n is ", n, ', not "positive"\n')),
