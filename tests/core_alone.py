@@ -27,6 +27,7 @@ FOLDERS = (
     "passes",
     "plugin",
     "runtime",
+    "schedule",
     "script",
     "testing",
 )

@@ -8,6 +8,7 @@ from gristmill.errors import close_match
 from gristmill.ir.build import cast, const, constant_value
 from gristmill.ir.expr import Expr, IntImm, Load, Mul, Ramp, Sub
 from gristmill.ir.memory import Buffer, Range, Region
+from gristmill.ir.readable import size_text
 from gristmill.script.context import Context
 from gristmill.script.linear import difference
 from gristmill.script.operands import index, operand
@@ -122,7 +123,7 @@ def _check_bounds(ctx: Context, place: Positioned, buffer: Buffer, axis: int, fo
     extent = buffer.shape[axis]
     limit = extent.value if isinstance(extent, IntImm) else None
     if found.value < 0 or (limit is not None and found.value >= limit):
-        size = limit if limit is not None else ctx.project.shape_text(extent)
+        size = limit if limit is not None else size_text(extent)
         raise ctx.mistake(
             "GM0282",
             place,

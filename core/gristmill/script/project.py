@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 
 from gristmill.errors import InternalError, Note, Place, close_match
 from gristmill.ir.dtype import DType
-from gristmill.ir.expr import Expr
 from gristmill.ir.module import Extern, Module
-from gristmill.ir.readable import size_text
 from gristmill.script.constants import check_params, constant_of
 from gristmill.script.context import Context
 from gristmill.script.decorators import Role, role_of
@@ -176,9 +174,6 @@ class Project:
             self.problems.add(problem)
 
     # All of it --------------------------------------------------------------------------------------------------------
-
-    def shape_text(self, expr: Expr) -> str:
-        return size_text(expr)
 
     def module(self, file: File, functions: Sequence[str] | None) -> Module:
         """The IR module of a file's public functions and all they call. Raises UserError with everything wrong."""

@@ -10,7 +10,7 @@ from gristmill.ir.dtype import INT32, VOID, DType
 from gristmill.ir.expr import BufferRef, CallExtern, CallFunction, CallPacked, Expr, IntImm, StringImm, Var
 from gristmill.ir.memory import Buffer
 from gristmill.ir.op import OPS, Result
-from gristmill.ir.readable import parameter_text, signature_text
+from gristmill.ir.readable import parameter_text, signature_text, size_text
 from gristmill.ir.stmt import Evaluate
 from gristmill.script.calls.arguments import bind
 from gristmill.script.calls.conversions import dtype_argument
@@ -157,7 +157,7 @@ def _view_text(ctx: Context, node: ast.Subscript, owner: Buffer) -> str:
     name, given = ctx.segment(node.value), index_nodes(node)
     if owner.strides or len(given) >= owner.rank or any(isinstance(one, ast.Slice) for one in given):
         return f'T.decl_buffer((...,), "{owner.dtype}", data={name}.data, elem_offset=...)'
-    sizes = [ctx.project.shape_text(size) for size in owner.shape]
+    sizes = [size_text(size) for size in owner.shape]
     factors = [size if size.isalnum() else f"({size})" for size in sizes]
     offset = ctx.operand_text(given[0])
     for one, factor in zip(given[1:], factors[1:], strict=False):
