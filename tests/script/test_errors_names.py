@@ -42,7 +42,7 @@ def f(x: T.Buffer(("n",), "float32")):
     x[0] = T.sum(x)
            ^^^^^ GM0290 write it as a loop
     x[0] = T.qqq(x)
-           ^^^^^ GM0290 docs/language.md lists
+           ^^^^^ GM0290 `gristmill explain language` lists
     x[0] = T.where(x[1] > 0, 1, 0)
            ^^^^^^^^^^^^^^^^^^^^^^^ GM0292 write `a if condition else b`
 """,

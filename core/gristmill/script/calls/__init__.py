@@ -90,7 +90,9 @@ def unknown_member(ctx: Context, node: ast.Attribute, path: str, name: str) -> M
     known = list(NAMESPACES.get(path, {}))
     meant = close_match(name, known)
     hint = (
-        f"did you mean `{ctx.segment(node.value)}.{meant}`?" if meant else f"docs/language.md lists what `{path}` has"
+        f"did you mean `{ctx.segment(node.value)}.{meant}`?"
+        if meant
+        else f"`gristmill explain language` lists what `{path}` has"
     )
     if path == "T" and name in FUNCTIONS:
         hint = FUNCTIONS[name]
