@@ -172,14 +172,3 @@ def plain_scalars(function: Function) -> frozenset[Buffer]:
 
 def _children_of_loop(node: For, outside: int, inside: int) -> list[tuple[Node, int]]:
     return [(node.body, inside), (node.extent, outside), (node.minimum, outside)]
-
-
-__all__ = [
-    "LaunchPlan",
-    "functions_with_barriers",
-    "has_barriers",
-    "launch_plan",
-    "leaves_early",
-    "plain_scalars",
-    "used_memory",
-]

@@ -218,5 +218,3 @@ PACKED_HELPERS: dict[str, object] = {
     )
 }
 """What generated code calls, by the operation's name."""
-
-__all__ = ["PACKED_HELPERS", "AnyArguments", "AnyResult", "AnyValue", "Opaque", "any_value"]
