@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gristmill.interp.memory import Opaque, Pointer, Tensor
+from gristmill.interp.memory import Pointer, Tensor
 from gristmill.interp.state import Execution
 from gristmill.ir.dtype import DLPACK_CODES, DType
 from gristmill.ir.packed_texts import dtype_text, kind_text

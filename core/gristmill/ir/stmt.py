@@ -53,8 +53,9 @@ class Allocate(Stmt):
 
     Defines ``buffer`` and ``buffer.data``. Run again (in a loop) it is new memory again. ``local`` memory is one
     instance a thread; of a buffer of rank 0 that stands outside of a launch, each thread of the launch has a copy that
-    holds at first what the code around the launch has stored to it. ``shared`` memory is one instance a block of threads, also where the allocation stands outside
-    the loops over threads; of a loop over blocks each iteration has its own.
+    holds at first what the code around the launch has stored to it. ``shared`` memory is one instance a block of
+    threads, also where the allocation stands outside the loops over threads; of a loop over blocks each iteration has
+    its own.
     """
 
     buffer: Buffer

@@ -46,7 +46,9 @@ def new_memory(name: str, scope: Scope, size: Expr, alignment: int, element: DTy
     """A buffer for a number of bytes; of bytes, or of whole elements of the type."""
     kind = UINT8 if element is None else element
     count = size if element_bytes(kind) == 1 else simplify(FloorDiv(size, const(element_bytes(kind), INT64)))
-    return Buffer(name, kind, (count,), Var(f"{name}_data", HANDLE, PointerType(kind, scope)), scope=scope, alignment=alignment)
+    return Buffer(
+        name, kind, (count,), Var(f"{name}_data", HANDLE, PointerType(kind, scope)), scope=scope, alignment=alignment
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,8 @@ class LoadedPack:
     whose name is also one of this class (``save``, say) is ``pack["save"]``.
 
     Attributes are looked up once: from then on ``pack.f`` is the ``tvm_ffi.Function`` itself, and a call costs no more
-    than that. ``help(pack)`` and ``help(pack.f)`` show signatures. The code lives as long as the pack or any function taken from it.
+    than that. ``help(pack)`` and ``help(pack.f)`` show signatures. The code lives as long as the pack or any function
+    taken from it.
     """
 
     def __init__(self, reader: PackReader, placed: Sequence[Placed], refused: Sequence[Refusal]) -> None:
