@@ -404,6 +404,28 @@ def test_blocks_of_a_size_that_the_caller_gives(index, count, read):
     assert needless_barriers(module, "f", args) == []
 
 
+def test_a_condition_that_a_function_of_scalars_gives():
+    text = """
+    @T.prim_func(private=True)
+    def even(k: T.int64) -> T.bool:
+        return k % 2 == 0
+
+    @T.prim_func
+    def f(x: T.Buffer((64,), "float32"), y: T.Buffer((64,), "float32")):
+        s = T.alloc_buffer((64,), "float32", scope="shared")
+        for t in T.thread_binding(64, thread="threadIdx.x"):
+            for k in range(4):
+                if even(k):
+                    s[t] = x[t]
+                    y[t] = s[63 - t]
+    """
+    module = lowered(text)
+    assert len(barrier_scopes(module)) == 2
+    assert needless_barriers(module, "f", [floats(64), floats(64)]) == []
+    with pytest.raises(UserError, match="no barrier can stand"):
+        lowered(text.replace("even(k)", "even(t)"))
+
+
 DIVERGENT = {
     "an if": "if t < 32:\n    s[t] = x[b, t]\n    y[b, t] = s[31 - t]",
     "a loop of unequal length": "s[t] = 0.0\nfor k in range(t):\n    s[t] = s[63 - t]\n",

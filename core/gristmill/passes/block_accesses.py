@@ -57,9 +57,11 @@ from gristmill.passes.region_tree import Access, Branch, Chain, Fence, Leaf, Loo
 class RegionReader:
     """Builds the tree of one launch region."""
 
-    def __init__(self, function: Function, region: Stmt, scopes: frozenset[Scope]) -> None:
+    def __init__(
+        self, function: Function, region: Stmt, scopes: frozenset[Scope], steady: frozenset[str] = frozenset()
+    ) -> None:
         self.scopes = scopes
-        self.divergence = Divergence(function, region)
+        self.divergence = Divergence(function, region, steady)
         self.ranges = RangeMutator(function)
         self.bounds = self.ranges.simplifier.bounds
         self.values: dict[Var, Expr] = {}

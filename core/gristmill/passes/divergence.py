@@ -21,7 +21,7 @@ from gristmill.ir.expr import (
 )
 from gristmill.ir.functor import children, walk
 from gristmill.ir.memory import Scope
-from gristmill.ir.module import Function
+from gristmill.ir.module import Function, Module
 from gristmill.ir.node import Node
 from gristmill.ir.stmt import Allocate, Bind, Break, Continue, For, If, LoopKind, Stmt, Store, View, While
 from gristmill.passes.ranges import RangeMutator
@@ -32,7 +32,8 @@ _CALLS = (CallFunction, CallExtern, CallPacked)
 class Divergence:
     """What varies in a launch region, found by going over it until nothing more is found."""
 
-    def __init__(self, function: Function, region: Stmt) -> None:
+    def __init__(self, function: Function, region: Stmt, steady: frozenset[str] = frozenset()) -> None:
+        self.steady = steady
         self.private = private_memory(region)
         self.varying: set[Var] = set()
         """Variables, and data of private memory, that may differ from thread to thread."""
@@ -52,6 +53,8 @@ class Divergence:
             elif isinstance(node, Load):
                 if node.buffer.data in self.varying or node.buffer.scope is Scope.WARP:
                     return False
+            elif isinstance(node, CallFunction) and node.function in self.steady:
+                continue
             elif isinstance(node, _CALLS) or (isinstance(node, Call) and not node.op.pure):
                 return False
         return True
@@ -138,6 +141,25 @@ class Divergence:
         for node in walk(expr):
             if isinstance(node, (AddressOf, BufferRef)) and node.buffer.data in self.private:
                 self._vary(node.buffer.data)
+
+
+def steady_functions(module: Module) -> frozenset[str]:
+    """The functions that give all threads one value for the same arguments: those that see scalars alone."""
+    found = {
+        function.name: {node.function for node in walk(function.body) if isinstance(node, CallFunction)}
+        for function in module.functions
+        if all(isinstance(param, Var) and not param.dtype.is_handle for param in function.params)
+        and not any(isinstance(node, (CallExtern, CallPacked)) or _is_threads(node) for node in walk(function.body))
+    }
+    while True:
+        steady = {name: called for name, called in found.items() if called <= found.keys()}
+        if len(steady) == len(found):
+            return frozenset(found)
+        found = steady
+
+
+def _is_threads(node: Node) -> bool:
+    return isinstance(node, For) and node.kind is LoopKind.THREAD
 
 
 def private_memory(region: Stmt) -> set[Var]:

@@ -43,7 +43,7 @@ from gristmill.ir.memory import Buffer, Scope
 from gristmill.ir.module import Function, Module
 from gristmill.ir.node import Node
 from gristmill.ir.stmt import Allocate, Continue, For, If, LoopKind, Seq, Stmt, View
-from gristmill.passes.divergence import Divergence
+from gristmill.passes.divergence import Divergence, steady_functions
 from gristmill.passes.hoist_shared_memory import used_data
 from gristmill.passes.launch_regions import map_regions
 from gristmill.passes.manager import Pass
@@ -58,16 +58,21 @@ class ReuseSharedMemory(Pass):
     types_apart: bool = False
 
     def run(self, module: Module) -> Module:
-        return module.with_functions(reuse_shared_memory(function, self.types_apart) for function in module.functions)
+        steady = steady_functions(module)
+        return module.with_functions(
+            reuse_shared_memory(function, self.types_apart, steady) for function in module.functions
+        )
 
     @classmethod
     def values_for(cls, context: PassContext) -> Mapping[str, Any]:
         return {"types_apart": context.capabilities.shared_types_apart}
 
 
-def reuse_shared_memory(function: Function, types_apart: bool = False) -> Function:
+def reuse_shared_memory(
+    function: Function, types_apart: bool = False, steady: frozenset[str] = frozenset()
+) -> Function:
     """The function with shared memory used several times; the same object if none is free in time."""
-    return map_regions(function, lambda region: _reused(function, region, types_apart))
+    return map_regions(function, lambda region: _reused(function, region, types_apart, steady))
 
 
 @dataclass(slots=True, eq=False)
@@ -91,12 +96,12 @@ class _Slot:
         return new_memory(name, self.buffers[0].scope, self.size, alignment, kind)
 
 
-def _reused(function: Function, region: Stmt, types_apart: bool) -> Stmt:
+def _reused(function: Function, region: Stmt, types_apart: bool, steady: frozenset[str]) -> Stmt:
     scopes = (Scope.SHARED, Scope.SHARED_DYNAMIC)
     found = [node.buffer for node in walk(region) if isinstance(node, Allocate) and node.buffer.scope in scopes]
     if len(found) < 2:
         return region
-    moments, steps = _Moments(function, region), offset_steps(region)
+    moments, steps = _Moments(function, region, steady), offset_steps(region)
     homes: list[tuple[Var, Home]] = []
     groups: dict[tuple[Scope, DType | None], list[Buffer]] = {}
     for buffer in found:
@@ -144,8 +149,8 @@ def _misfit(have: Expr, need: Expr) -> int:
 class _Moments:
     """When each allocation is in use, counted in statements that all threads of a block run in order."""
 
-    def __init__(self, function: Function, region: Stmt) -> None:
-        self.divergence = Divergence(function, region)
+    def __init__(self, function: Function, region: Stmt, steady: frozenset[str]) -> None:
+        self.divergence = Divergence(function, region, steady)
         self.used: dict[Var, list[int]] = {}
         self.aliases: dict[Var, Var] = {}
         self.now = 0
