@@ -78,6 +78,14 @@ CASES = {
         x[0] = 2
         ^^^^^^^^ GM0313 set a local bool
 """,
+    "element that all iterations write": """
+    for i in T.parallel(8):
+        x[0] += x[i]
+        ^^^^ GM0259 use a serial loop, `for i in range(...)`
+        for j in range(8):
+            k[j] = k[i]
+            ^^^^ GM0259 let each iteration write an element of its own
+""",
     "break of a parallel loop": """
     for i in T.parallel(8):
         if x[i] > 0:

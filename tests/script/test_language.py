@@ -914,3 +914,35 @@ def f(x: T.Buffer(("n",), DTYPE), out: T.Buffer((1,), DTYPE), by: DTYPE):
     for wrong in ("float65", 32, "handle"):
         with pytest.raises(UserError, match=r"GM0216|GM0228|GM0226|GM0229"):
             read(text, params={"DTYPE": wrong})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for i in T.parallel(8):\n    if i == 0:\n        out[0] = i",
+        "for i in T.parallel(8):\n    if i > 0:\n        continue\n    out[0] = i",
+        "for i in T.parallel(8):\n    for j in range(i, i + 1):\n        out[j] = 1",
+        "for i in T.parallel(8):\n    k = i + 0\n    out[k] = 1",
+        "for i in T.parallel(8):\n    k = i\n    k += 0\n    out[k] = 1",
+        "for i in T.parallel(8):\n    own = T.alloc_buffer((4,), 'int64')\n    own[0] = i\n    out[i] = own[0]",
+        "for i in T.parallel(8):\n    one = T.decl_buffer((1,), 'int64', data=out.data, elem_offset=i)\n    one[0] = i",
+        "for i in T.parallel(1):\n    out[0] = 1",
+        "for i in range(8):\n    for j in T.parallel(8):\n        out[j] = i",
+    ],
+)
+def test_parallel_writes_that_may_be_of_one_iteration_each(body):
+    out(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for i in T.parallel(8):\n    out[0] = i",
+        "for i in T.parallel(8):\n    for j in T.parallel(8):\n        out[j] = i",
+        "for i in T.parallel(8):\n    for j in range(8):\n        k = 7 - j\n        out[k] += i",
+        "all = T.alloc_buffer((), 'int64')\nfor i in T.parallel(out[0]):\n    all[()] = i",
+    ],
+)
+def test_parallel_writes_of_one_element_by_all_iterations(body):
+    with pytest.raises(UserError, match="GM0259"):
+        out(body)

@@ -11,6 +11,7 @@ from gristmill.ir.readable import signature_text
 from gristmill.script.context import Context
 from gristmill.script.definite_assignment import check_assigned
 from gristmill.script.names import plan_names
+from gristmill.script.parallel_writes import check_parallel_writes
 from gristmill.script.signature import read_signature
 from gristmill.script.statements import lower_list
 from gristmill.script.values import Callee, is_symbol
@@ -41,6 +42,7 @@ def lower_function(ctx: Context, callee: Callee, name: str) -> Function:
         )
     if not ctx.failed:
         check_assigned(ctx, lowered)
+        check_parallel_writes(ctx, lowered)
     callee.returns = returns
     facts = callee.facts
     if facts.symbol is not None:
