@@ -82,9 +82,9 @@ CASES = {
     for i in T.parallel(8):
         x[0] += x[i]
         ^^^^ GM0259 use a serial loop, `for i in range(...)`
-        for j in range(8):
-            k[j] = k[i]
-            ^^^^ GM0259 let each iteration write an element of its own
+        for j in range(4):
+            m[0, j] = x[i]
+            ^^^^^^^ GM0259 let each iteration write an element of its own
 """,
     "break of a parallel loop": """
     for i in T.parallel(8):
