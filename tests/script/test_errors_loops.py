@@ -81,9 +81,9 @@ CASES = {
     "element that all iterations write": """
     for i in T.parallel(8):
         x[0] += x[i]
-        ^^^^ GM0259 use a serial loop, `for i in range(...)`
+        ^^^^^^^^^^^^ GM0259 use a serial loop, `for i in range(...)`
         for j in range(4):
-            m[0, j] = x[i]
+            m[0, j] = m[1, j]
             ^^^^^^^ GM0259 let each iteration write an element of its own
 """,
     "break of a parallel loop": """

@@ -63,7 +63,7 @@ def _varies(values: Iterable[Expr], varying: set[Var]) -> bool:
 
 def _report(ctx: Context, loop: For, store: Store) -> None:
     name = loop.var.name
-    notes = [] if loop.span is None else [Note("the loop is here", loop.span.place)]
+    notes = [] if loop.var.span is None else [Note("the loop is here", loop.var.span.place)]
     ctx.problems.add(
         ctx.mistake(
             "GM0259",
