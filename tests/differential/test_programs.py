@@ -6,27 +6,17 @@ A failure prints the seed and the smallest program found that still fails.
 
 from __future__ import annotations
 
-import pytest
-
 from gristmill.testing.compiled import CompiledBackend
 from gristmill.testing.programs import count_constructs, differential, random_program, required_constructs
 
 PROGRAMS = 1000
-SHARD = 50
 TARGETS = ("cpu:x86-64-v2", "cpu:x86-64-v3")
 # The verifier runs between all passes for one program in so many; it takes longer than all else together.
 VERIFIED = 5
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "seeds" in metafunc.fixturenames:
-        count = metafunc.config.getoption("programs")
-        shards = [range(first, min(first + SHARD, count)) for first in range(0, count, SHARD)]
-        metafunc.parametrize("seeds", shards, ids=lambda seeds: f"{seeds.start}-{seeds.stop - 1}")
-
-
 def test_programs_give_what_the_executor_gives(seeds: range) -> None:
-    target = TARGETS[seeds.start // SHARD % len(TARGETS)]
+    target = TARGETS[seeds.start // len(seeds) % len(TARGETS)]
     backends = {
         (optimization, verify): CompiledBackend(target, optimization=optimization, verify=verify)
         for optimization in (0, 3)

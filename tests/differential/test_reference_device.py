@@ -7,22 +7,12 @@ executor for the next two. A failure prints the seed and the smallest program fo
 
 from __future__ import annotations
 
-import pytest
-
 from gristmill.testing.device_programs import count_device_constructs, random_device_program
 from gristmill.testing.on_reference import ReferenceBackend
 from gristmill.testing.programs import differential
 
-SHARD = 50
 # The verifier runs between all passes for one program in so many; it takes longer than all else together.
 VERIFIED = 5
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "seeds" in metafunc.fixturenames:
-        count = metafunc.config.getoption("programs")
-        shards = [range(first, min(first + SHARD, count)) for first in range(0, count, SHARD)]
-        metafunc.parametrize("seeds", shards, ids=lambda seeds: f"{seeds.start}-{seeds.stop - 1}")
 
 
 def test_programs_give_on_the_device_what_they_give_unsplit(seeds: range) -> None:
