@@ -8,11 +8,8 @@ SHARD = 50
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give a test with the argument ``seeds`` the seeds of --programs programs, some at a time.
-
-    A module whose programs take long says in ``ONE_OF`` that it takes one program where others take so many.
-    """
+    """Give a test with the argument ``seeds`` the seeds of --programs programs, some at a time."""
     if "seeds" in metafunc.fixturenames:
-        count = metafunc.config.getoption("programs") // getattr(metafunc.module, "ONE_OF", 1)
+        count = metafunc.config.getoption("programs")
         shards = [range(first, min(first + SHARD, count)) for first in range(0, count, SHARD)]
         metafunc.parametrize("seeds", shards, ids=lambda seeds: f"{seeds.start}-{seeds.stop - 1}")

@@ -1,4 +1,4 @@
-"""Seeded random programs of several kernels (250, unless --programs says otherwise) give, split and lowered, what the
+"""Seeded random programs of several kernels (1,000, unless --programs says otherwise) give, split and lowered, what the
 unsplit program gives.
 
 The reference executor runs both: host code with its launches through the packed interface, and what the author wrote.
@@ -28,10 +28,9 @@ from gristmill.testing.device_programs import (
 )
 from gristmill.testing.programs import differential
 
-PROGRAMS = 250
+PROGRAMS = 1000
 # The verifier runs between all passes for one program in so many; it takes longer than all else together.
 VERIFIED = 5
-ONE_OF = 4
 
 
 @dataclass(frozen=True)

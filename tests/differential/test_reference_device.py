@@ -1,4 +1,4 @@
-"""Seeded random programs of several kernels (250, unless --programs says otherwise) give on the reference device what the
+"""Seeded random programs of several kernels (1,000, unless --programs says otherwise) give on the reference device what the
 unsplit program gives in the executor: built, packed, loaded and launched.
 
 Optional passes are on for one program and off for the next; host functions run compiled for two programs, and on the
@@ -13,7 +13,6 @@ from gristmill.testing.programs import differential
 
 # The verifier runs between all passes for one program in so many; it takes longer than all else together.
 VERIFIED = 5
-ONE_OF = 4
 
 
 def test_programs_give_on_the_device_what_they_give_unsplit(seeds: range) -> None:

@@ -15,7 +15,6 @@ from gristmill.passes.manager import Pipeline, RunOptions
 from gristmill.schedule.bind_loops import BindLoops
 from gristmill.script.parsing import parse_file
 from gristmill.testing.example_project import example_project, import_from
-from gristmill.testing.on_reference import ReferenceBackend
 
 ROOT = example_project()
 NESTS = {
@@ -69,18 +68,3 @@ def test_results_are_those_of_the_loops(
         Executor(bound, ExecutionOptions(shuffle_seed=3)).call(case.function, found)
         for one, other in zip(expected, found, strict=True):
             assert np.array_equal(one, other, equal_nan=True), case.function
-
-
-def test_they_run_on_the_reference_device(modules: dict[str, tuple[Module, Module]]) -> None:
-    """Built, packed, loaded, launched: no pass after the recipe takes independent threads for such that must wait."""
-    picture = np.random.default_rng(1).integers(0, 255, (5, 9, 4), np.uint8)
-    backend = ReferenceBackend(verify=False)
-    for case in import_from(ROOT, "checks").cases(picture, count=300, extent=18):
-        plain, _ = modules[case.module]
-        expected, found = copy.deepcopy(list(case.arguments)), copy.deepcopy(list(case.arguments))
-        Executor(plain).call(case.function, expected)
-        backend(plain, case.function, found)
-        for one, other in zip(expected, found, strict=True):
-            if isinstance(one, np.ndarray):
-                tolerance = 1e-6 if one.dtype.kind == "f" else 0
-                np.testing.assert_allclose(other, one, rtol=tolerance, atol=tolerance, err_msg=case.function)
