@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 import pytest
 
 from gristmill.ir.module import Module
 from gristmill.ir.target import Target
 from gristmill.passes.manager import Pipeline, RunOptions
-from gristmill.testing.launch_lowering import aligned, check_launch_lowering
+from gristmill.testing.launch_lowering import Case, aligned, check_launch_lowering, floats, ints
 from gristmill_launch.annotate_device_regions import AnnotateDeviceRegions
 from gristmill_launch.bind_targets import BindTargets
 from gristmill_launch.lower_launches import LowerLaunches
@@ -25,24 +21,6 @@ LOWERING = Pipeline.of([BindTargets(DEVICE), AnnotateDeviceRegions(DEVICE), Spli
 
 def lower(module: Module) -> Module:
     return LOWERING.run(module, RunOptions(verify=True))
-
-
-@dataclass(frozen=True)
-class Case:
-    """A kernel, what it is lowered to, and lists of arguments to run both with."""
-
-    name: str
-    before: str
-    expected: str
-    calls: Callable[[], list[list[Any]]]
-
-
-def ints(count: int) -> np.ndarray:
-    return np.arange(count, dtype=np.int32)
-
-
-def floats(count: int) -> np.ndarray:
-    return np.arange(count, dtype=np.float32)
 
 
 CASES = [

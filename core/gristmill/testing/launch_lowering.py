@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,26 @@ from gristmill.ir.printer import print_module
 from gristmill.ir.verify import check
 from gristmill.passes.manager import Pass
 from gristmill.testing.pass_equivalence import kernels, outcome_of, same_outcome, without_signatures
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel, what it is lowered to, and lists of arguments to run both with."""
+
+    name: str
+    before: str
+    expected: str
+    calls: Callable[[], list[list[Any]]]
+
+
+def ints(count: int) -> np.ndarray:
+    """The numbers 0, 1, ... as int32, of shape (count,)."""
+    return np.arange(count, dtype=np.int32)
+
+
+def floats(count: int) -> np.ndarray:
+    """The numbers 0, 1, ... as float32, of shape (count,)."""
+    return np.arange(count, dtype=np.float32)
 
 
 def check_launch_lowering(
