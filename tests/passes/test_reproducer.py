@@ -1,5 +1,6 @@
 """Reproducer files: written by a failing pass, read back, and run again."""
 
+import stat
 from dataclasses import dataclass
 
 import pytest
@@ -55,6 +56,20 @@ def failed(tmp_path, *passes, **options):
     (path,) = tmp_path.iterdir()
     assert str(path) in str(caught.value)
     return path, caught.value
+
+
+def test_it_is_for_who_wrote_it_and_follows_no_link(tmp_path):
+    folder = tmp_path / "everybody's"
+    folder.mkdir()
+    path, _ = failed(folder, FailAt(42))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    text = path.read_text()
+    path.unlink()
+    path.symlink_to("../other")
+    assert failed(folder, FailAt(42))[0] == path
+    assert not path.is_symlink()
+    assert path.read_text() == text
+    assert [found.name for found in tmp_path.iterdir()] == [folder.name]
 
 
 def test_it_holds_the_module_before_the_pass(tmp_path):

@@ -7,12 +7,10 @@ of a CPU target loads with tvm_ffi.load_module, without Gristmill.
 from __future__ import annotations
 
 import argparse
-import os
 
-from gristmill.cli.output import add_json_option, size_text, write_json
+from gristmill.cli.output import add_json_option, size_text, write_file, write_json
 from gristmill.errors import Diagnostic, UserError
 from gristmill.pack import Member, PackReader, find_pack
-from gristmill.pack.files import replace_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,14 +49,3 @@ def _only(pack: PackReader, target: str | None, kind: str | None) -> Member:
     what = "has several members" if fitting else "has no member"
     hint = f"name one with --member: {shown}" if shown else "the pack has no code"
     raise UserError(Diagnostic("GM0008", f"{pack.name} {what} {wanted}".rstrip(), hint=hint))
-
-
-def write_file(path: str, content: bytes, force: bool) -> None:
-    """Write a file whole or not at all. Raises UserError where it is there already (unless forced) or can't be written."""
-    if os.path.lexists(path) and not force:
-        raise UserError(Diagnostic("GM0004", f"would overwrite {path}", hint="choose another name, or use --force"))
-    try:
-        replace_file(path, content)
-    except OSError as error:
-        message = f"can't write `{path}`: {error.strerror}"
-        raise UserError(Diagnostic("GM0006", message, hint="name a file in a folder that can be written to")) from None

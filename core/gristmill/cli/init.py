@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gristmill.cli.output import add_json_option, write_json
 from gristmill.errors import Diagnostic, UserError
-from gristmill.pack.files import replace_file
+from gristmill.files import replace_file
 
 MANIFEST = """\
 schema = 1
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
         # The manifest last: where it is, the project is whole.
         for path, text in reversed(files.items()):
             path.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(str(path), text.encode())
+            replace_file(path, text.encode(), follow_links=True)
     except OSError as error:
         message = f"can't write `{error.filename}`: {error.strerror}"
         raise UserError(Diagnostic("GM0006", message, hint="choose a folder that can be written to")) from None

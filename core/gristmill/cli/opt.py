@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gristmill.cli.output import add_json_option, write_json
+from gristmill.cli.output import add_json_option, write_file, write_json
 from gristmill.cli.selection import add_plugin_option, registry_of
 from gristmill.errors import Diagnostic, UserError
 from gristmill.plugin.guarded import passes_named
@@ -153,7 +153,6 @@ def _read(file: str, dialect: str) -> Module:
 
 
 def _write(outcome: Outcome, options: argparse.Namespace) -> None:
-    from gristmill.cli.export import write_file
     from gristmill.ir.printer import print_module
 
     text = print_module(outcome.module)

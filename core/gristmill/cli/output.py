@@ -1,13 +1,16 @@
-"""How commands write: JSON for programs, tables for people."""
+"""How commands write: JSON for programs, tables for people, and files."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gristmill.errors import Diagnostic, UserError
+from gristmill.files import replace_file
 from gristmill.version import __version__
 
 JSON_SCHEMA = 1
@@ -55,3 +58,14 @@ def size_text(size: int) -> str:
     if size < 1024 * 1024:
         return f"{size / 1024:.1f} KiB"
     return f"{size / 1024 / 1024:.1f} MiB"
+
+
+def write_file(path: str, content: bytes, force: bool) -> None:
+    """Write a file whole or not at all. Raises UserError where it is there already (unless forced) or can't be written."""
+    if os.path.lexists(path) and not force:
+        raise UserError(Diagnostic("GM0004", f"would overwrite {path}", hint="choose another name, or use --force"))
+    try:
+        replace_file(path, content, follow_links=True)
+    except OSError as error:
+        message = f"can't write `{path}`: {error.strerror}"
+        raise UserError(Diagnostic("GM0006", message, hint="name a file in a folder that can be written to")) from None

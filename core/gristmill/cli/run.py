@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gristmill.cli.output import add_json_option, write_json, write_table
+from gristmill.cli.output import add_json_option, write_file, write_json, write_table
 from gristmill.errors import Diagnostic, GristmillError, UserError, close_match
 from gristmill.script.dialects import DIALECTS
 
@@ -221,8 +221,6 @@ def _save(file: str, array: np.ndarray) -> None:
     import io
 
     import numpy as np
-
-    from gristmill.cli.export import write_file
 
     content = io.BytesIO()
     np.lib.format.write_array(content, array, allow_pickle=False)

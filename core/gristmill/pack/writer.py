@@ -11,7 +11,7 @@ from dataclasses import replace
 from gristmill.errors import Diagnostic, InternalError, UserError
 from gristmill.pack import container
 from gristmill.pack.codec import decode, encode
-from gristmill.pack.files import replace_file
+from gristmill.files import replace_file
 from gristmill.pack.format import LARGEST_MANIFEST, LARGEST_PACK, MANIFEST_NAME, Manifest, Member
 from gristmill.pack.names import clash, name_fault
 
@@ -105,7 +105,7 @@ def save(path: str | os.PathLike[str], data: bytes) -> bool:
     try:
         if _has(target, data):
             return False
-        replace_file(target, data)
+        replace_file(target, data, follow_links=True)
     except OSError as error:
         raise UserError(
             Diagnostic(

@@ -7,7 +7,6 @@ module before the pass goes to a reproducer file, which ``gristmill opt --repro`
 
 from __future__ import annotations
 
-import os
 import re
 import tempfile
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from gristmill.errors import InternalError, Place, UserError
+from gristmill.files import replace_file
 from gristmill.ir.module import CallingConvention, Function, Module
 from gristmill.ir.node import Node
 from gristmill.ir.span import place_of
@@ -239,19 +239,7 @@ def _dump(folder: Path, number: int, name: str, module: Module) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{number:03}_{name.replace('/', '_')}.gmir"
-    write_text(path, print_module(module))
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all: a temporary file of the same folder takes its name at the end."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as opened:
-            opened.write(text)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    replace_file(path, print_module(module).encode(), follow_links=False)
 
 
 def _circumstances(error: BaseException) -> tuple[str, Place | None]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gristmill.errors import Diagnostic, UserError
+from gristmill.files import replace_file
 from gristmill.ir.module import Module
 from gristmill.ir.target import Target, parse_target
 from gristmill.plugin.protocols import PassContext, PassEntry
@@ -36,7 +37,6 @@ class Reproducer:
 def write(folder: Path, pipeline: str, failing: str, target: Target | None, error: str, module: Module) -> Path:
     """Write a reproducer into the folder; its name holds the pass and a hash of the content."""
     from gristmill.ir.printer import print_module
-    from gristmill.passes.manager import write_text
 
     header = [
         _FIRST_LINE,
@@ -51,7 +51,8 @@ def write(folder: Path, pipeline: str, failing: str, target: Target | None, erro
     folder.mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     path = folder / f"gristmill-{failing.replace('/', '_')}-{digest}.repro"
-    write_text(path, text)
+    # The folder may be one for everybody, and the module somebody's own: for the eyes of who wrote it.
+    replace_file(path, text.encode(), follow_links=False, mode=0o600)
     return path
 
 

@@ -12,23 +12,50 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.pack.files import replace_file
+from gristmill.files import replace_file
 
 
 def test_new_and_old_files(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    replace_file(str(path), b"before")
+    replace_file(str(path), b"before", follow_links=True)
     with path.open("rb") as old:
-        replace_file(str(path), b"after")
+        replace_file(str(path), b"after", follow_links=True)
         assert old.read() == b"before"
     assert path.read_bytes() == b"after"
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("kind", ["link", "lost link", "pipe"])
+def test_what_stands_in_the_way_of_a_made_up_name_is_replaced(kind: str, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(b"other")
+    path = tmp_path / "file"
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("other" if kind == "link" else "absent")
+    replace_file(path, b"new", follow_links=False)
+    assert path.read_bytes() == b"new"
+    assert stat.S_ISREG(path.lstat().st_mode)
+    assert other.read_bytes() == b"other"
+    assert sorted(found.name for found in tmp_path.iterdir()) == ["file", "other"]
+
+
+def test_modes_can_be_narrower(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        replace_file(tmp_path / "own", b"", follow_links=False, mode=0o600)
+        replace_file(tmp_path / "everybody", b"", follow_links=False)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "own").stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "everybody").stat().st_mode) == 0o644
+
+
 def test_mode_is_what_the_umask_says(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
-        replace_file(str(tmp_path / "file"), b"")
+        replace_file(str(tmp_path / "file"), b"", follow_links=True)
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o600
@@ -36,7 +63,7 @@ def test_mode_is_what_the_umask_says(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["n" * 255, "ü" * 127])
 def test_names_as_long_as_they_may_be(name: str, tmp_path: Path) -> None:
-    replace_file(str(tmp_path / name), b"x")
+    replace_file(str(tmp_path / name), b"x", follow_links=True)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
@@ -45,10 +72,10 @@ def test_links_are_followed(tmp_path: Path) -> None:
     (tmp_path / "folder" / "other").write_bytes(b"other")
     (tmp_path / "link").symlink_to("folder/other")
     (tmp_path / "new").symlink_to("folder/absent")
-    replace_file(str(tmp_path / "link"), b"new")
+    replace_file(str(tmp_path / "link"), b"new", follow_links=True)
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "folder" / "other").read_bytes() == b"new"
-    replace_file(str(tmp_path / "new"), b"first")
+    replace_file(str(tmp_path / "new"), b"first", follow_links=True)
     assert (tmp_path / "folder" / "absent").read_bytes() == b"first"
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["absent", "folder", "link", "new", "other"]
 
@@ -59,7 +86,7 @@ def test_pipes_are_written_into(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("pipe")
     for path in (pipe, tmp_path / "link"):
         reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE)
-        replace_file(str(path), b"through the pipe")
+        replace_file(str(path), b"through the pipe", follow_links=True)
         assert reader.communicate(timeout=60)[0] == b"through the pipe"
         assert stat.S_ISFIFO(pipe.stat().st_mode), "it is still a pipe"
 
@@ -69,7 +96,7 @@ def test_devices_are_written_into(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("a device must not be replaced")
 
     monkeypatch.setattr("os.replace", forbidden)
-    replace_file("/dev/null", b"away")
+    replace_file("/dev/null", b"away", follow_links=True)
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
@@ -85,20 +112,20 @@ def test_failures_leave_nothing(
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"gristmill.pack.files.{failing}", fail)
+        patch.setattr(f"gristmill.files.{failing}", fail)
         with pytest.raises(type(error)):
-            replace_file(str(path), b"after")
+            replace_file(str(path), b"after", follow_links=True)
     assert path.read_bytes() == b"before"
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_interrupted_writers_leave_whole_files(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    replace_file(str(path), b"a" * 1_000_000)
+    replace_file(str(path), b"a" * 1_000_000, follow_links=True)
     script = (
-        "import sys, itertools; from gristmill.pack.files import replace_file\n"
+        "import sys, itertools; from gristmill.files import replace_file\n"
         "print('ready', flush=True)\n"
-        "for number in itertools.count(): replace_file(sys.argv[1], b'ab'[number % 2:][:1] * 1_000_000)\n"
+        "for number in itertools.count(): replace_file(sys.argv[1], b'ab'[number % 2:][:1] * 1_000_000, follow_links=True)\n"
     )
     for pause in (0.001, 0.002, 0.003, 0.005, 0.007, 0.011):
         writer = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all: the one place that puts a file where another may be."""
 
 from __future__ import annotations
 
@@ -7,24 +7,30 @@ import os
 import stat
 
 
-def replace_file(path: str, data: bytes) -> None:
+def replace_file(path: str | os.PathLike[str], data: bytes, *, follow_links: bool, mode: int = 0o666) -> None:
     """Put a file with these bytes in the place of whatever file has this path. Raises OSError.
 
     Who has the old file open, or mapped, keeps the old bytes. Nothing is left behind where it fails, also when it is
-    interrupted. The mode is that of any other new file, as the umask says. Links are followed. What is no plain file (a
-    device, a pipe) is never replaced: the bytes are written into it.
+    interrupted. The mode is as for any other new file: ``mode`` less what the umask takes away.
+
+    ``follow_links`` is for paths that somebody named: what a symbolic link points to is replaced and the link stays,
+    and what is no plain file (a device, a pipe) gets the bytes written into it. Without it, for names that we made up,
+    whatever is there but a folder is replaced itself, so that a link which somebody else put there (the folder may be
+    everybody's) leads nowhere.
     """
-    path = os.path.realpath(path) if os.path.islink(path) else path
-    if _takes_bytes(path):
-        with open(path, "wb") as file:
-            file.write(data)
-        return
+    path = os.fspath(path)
+    if follow_links:
+        path = os.path.realpath(path) if os.path.islink(path) else path
+        if _takes_bytes(path):
+            with open(path, "wb") as file:
+                file.write(data)
+            return
     temporary = f"{path}.{os.getpid()}-{os.urandom(6).hex()}.tmp"
     if len(os.fsencode(os.path.basename(temporary))) > 255:
         # A name that is allowed, but only just.
         temporary = os.path.join(os.path.dirname(path), os.path.basename(temporary)[-40:])
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with open(descriptor, "wb") as file:
             file.write(data)
         os.replace(temporary, path)
