@@ -33,7 +33,7 @@ class LLVMGenerator:
     def generate(self, module: Module, target: Target, options: GenerateOptions) -> Sequence[Blob]:
         """One blob with all functions of the module."""
         from gristmill.objfile import link_shared
-        from gristmill_llvm.launches import is_declaration, launched_kernels
+        from gristmill_llvm.launches import launched_kernels
         from gristmill_llvm.machine import compile_text, message_object
         from gristmill_llvm.modules import module_text
         from gristmill_llvm.support import TVM_FFI_IMPORTS
@@ -48,7 +48,7 @@ class LLVMGenerator:
         exports = [
             function.facts.symbol
             for function in module.public
-            if function.facts.symbol and not is_declaration(function)
+            if function.facts.symbol and not function.facts.declaration
         ]
         if module.externs:
             exports.append(EXTERN_TABLE)

@@ -10,8 +10,8 @@ from gristmill.codegen.packed_interface import ANY_BYTES, ANY_VALUE_OFFSET
 from gristmill.ir.expr import Expr, Var
 from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer
-from gristmill.ir.module import CallingConvention, Function, Module
-from gristmill.ir.stmt import Launch, Seq
+from gristmill.ir.module import Function, Module
+from gristmill.ir.stmt import Launch
 from gristmill_llvm import packed
 from gristmill_llvm.context import FunctionContext
 from gristmill_llvm.memory import as_index
@@ -32,12 +32,6 @@ def launched_kernels(module: Module) -> tuple[str, ...]:
             if isinstance(node, Launch):
                 found[node.kernel] = None
     return tuple(found)
-
-
-def is_declaration(function: Function) -> bool:
-    """Whether a function only says how a kernel is launched whose code is in another part."""
-    kernel = function.facts.convention is CallingConvention.DEVICE_KERNEL and function.facts.target is not None
-    return kernel and isinstance(function.body, Seq) and not function.body.body
 
 
 def launch(context: FunctionContext, node: Launch) -> None:

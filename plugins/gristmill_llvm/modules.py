@@ -12,7 +12,7 @@ from gristmill_llvm.calls import define_extern_table
 from gristmill_llvm.context import Generation, Signature
 from gristmill_llvm.dispatch import DISPATCH
 from gristmill_llvm.functions import define_function, signature_of
-from gristmill_llvm.launches import is_declaration, launched_kernels, takes_table
+from gristmill_llvm.launches import launched_kernels, takes_table
 from gristmill_llvm.message_support import RAISE
 from gristmill_llvm.profile import Profile
 from gristmill_llvm.refusals import duplicate_symbol
@@ -34,7 +34,7 @@ def module_text(module: Module, profile: Profile, name: str) -> ModuleText:
     """The LLVM IR of a module, before any optimisation. Raises nothing but Unsupported for a verified module."""
     kernels = launched_kernels(module)
     launching = frozenset(function.name for function in module.functions if takes_table(function)) if kernels else _NONE
-    module = module.with_functions(function for function in module.functions if not is_declaration(function))
+    module = module.with_functions(function for function in module.functions if not function.facts.declaration)
     _check_symbols(module, profile)
     graph = CallGraph.of(module)
     failing = graph.failing()

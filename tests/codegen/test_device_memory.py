@@ -38,6 +38,7 @@ function @k(p: handle)
   convention kernel
   target "reference"
   launch (threadIdx.x)
+  declaration
 {
 }
 """

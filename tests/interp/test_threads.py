@@ -410,16 +410,28 @@ def test_a_lowered_kernel() -> None:
 
 
 def test_a_kernel_whose_code_is_elsewhere() -> None:
-    text = KERNEL[: KERNEL.index("{")] + "{\n}\n" + KERNEL[KERNEL.index("function @host") :]
+    text = KERNEL[: KERNEL.index("{")] + "  declaration\n{\n}\n" + KERNEL[KERNEL.index("function @host") :]
     module = parse_module("gristmill ir 1\n" + text, "kernel.gmir")
     calls: list[object] = []
     options = ExecutionOptions(launcher=lambda *launch: calls.append(launch))
     x = np.zeros(10, np.float32)
     Executor(module, options).call("host", [x, x])
     Executor(module, options).call("host", [x[:0], x[:0]])
-    Executor(module).call("host", [x, x])
     ((kernel, args, extents, dynamic),) = calls
     assert (kernel, args[2], extents, dynamic) == ("scale_kernel", 2.0, (3, 4), 16)
+    Executor(module).call("host", [x[:0], x[:0]])
+    with pytest.raises(ExecutionError) as caught:
+        Executor(module).call("host", [x, x])
+    assert caught.value.code == "GM0518"
+    with pytest.raises(ExecutionError) as caught:
+        Executor(module).launch("scale_kernel", [x, x, 2.0], {ThreadAxis.BLOCK_X: 3, ThreadAxis.THREAD_X: 4}, 16)
+    assert caught.value.code == "GM0512"
+
+
+def test_a_kernel_that_does_nothing() -> None:
+    text = KERNEL[: KERNEL.index("{")] + "{\n}\n" + KERNEL[KERNEL.index("function @host") :]
+    x = np.zeros(10, np.float32)
+    Executor(parse_module("gristmill ir 1\n" + text, "kernel.gmir")).call("host", [x, x])
 
 
 def test_a_lowered_kernel_with_too_little_dynamic_shared_memory() -> None:

@@ -222,6 +222,8 @@ MODULES = [
     ("GM0441", ">>function @f(n: int32)\n  convention kernel\n{\n}"),
     ("GM0441", ">>function @f(n: int32)\n  launch ()\n{\n}"),
     ("GM0441", ">>function @f()\n  convention kernel\n  launch (threadIdx.x, threadIdx.x)\n{\n}"),
+    ("GM0441", ">>function @f()\n  declaration\n{\n}"),
+    ("GM0441", ">>function @f()\n  convention kernel\n  launch ()\n  declaration\n{\n  return\n}"),
     ("GM0441", 'function @f(n: int32x4)\n  symbol "f"\n{\n}'),
     ("GM0441", '>>function @f() -> float32x4\n  symbol "f"\n{\n}'),
     ("GM0441", "function @f<n: int64>(x: float32[4]) {\n}"),

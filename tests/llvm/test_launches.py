@@ -80,6 +80,7 @@ function @one_kernel({params})
   convention kernel
   target "reference"
   launch ({axes}){dynamic}
+  declaration
 {{
 }}
 """

@@ -46,7 +46,9 @@ def test_parts() -> None:
     check(parts.host)
     check(parts.device)
     assert print_module(parts.device) == "gristmill ir 1\n\n" + "\n".join((KERNEL_HEAD + KERNEL_BODY, OWN, BOTH))
-    assert print_module(parts.host) == "gristmill ir 1\n\n" + "\n".join((KERNEL_HEAD + "{\n}\n", BOTH, HOST))
+    assert print_module(parts.host) == "gristmill ir 1\n\n" + "\n".join(
+        (KERNEL_HEAD + "  declaration\n{\n}\n", BOTH, HOST)
+    )
 
 
 def test_a_module_without_public_functions_keeps_what_no_kernel_calls() -> None:
@@ -54,3 +56,12 @@ def test_a_module_without_public_functions_keeps_what_no_kernel_calls() -> None:
     parts = part_by_target(module)
     assert [function.name for function in parts.host.functions] == ["k", "both"]
     assert [function.name for function in parts.device.functions] == ["k"]
+
+
+def test_a_kernel_that_does_nothing_is_no_declaration() -> None:
+    module = parse_module("gristmill ir 1\n\n" + KERNEL_HEAD + "{\n}\n", "m.gmir")
+    parts = part_by_target(module)
+    assert [function.facts.declaration for function in (*parts.host.functions, *parts.device.functions)] == [
+        True,
+        False,
+    ]

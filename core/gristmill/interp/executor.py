@@ -108,6 +108,9 @@ class Executor:
         found = self.lookup(kernel)
         if found.facts.convention is not CallingConvention.DEVICE_KERNEL:
             raise report("GM0512", f"`{kernel}` is not a kernel, so it cannot be launched", Site(kernel, found.span))
+        if found.facts.declaration:
+            message = f"`{kernel}` is only declared in this module, so there is no code of it to launch"
+            raise report("GM0512", message, Site(kernel, found.span))
         code = self.program.function(kernel, Mode.DEVICE)
         values = take_arguments(found, args)
         execution = self.execution(options)

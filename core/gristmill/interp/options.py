@@ -26,7 +26,7 @@ class ExecutionOptions:
     packed: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     """What runs for a packed call by name. Tensors arrive as NumPy arrays."""
     launcher: Callable[[str, Sequence[Any], Sequence[int], int], None] | None = None
-    """What launches a kernel whose code is not in the module (its body is empty): name, arguments (numbers and
+    """What launches a kernel that the module only declares: name, arguments (numbers and
     :class:`~gristmill.interp.memory.Pointer`), extents in the order of the launch, bytes of dynamic shared memory. It is
     not called for launches without threads."""
 

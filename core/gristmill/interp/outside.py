@@ -81,12 +81,25 @@ def call_packed(execution: Execution, site: int, name: str, args: tuple[Any, ...
 
 
 def launch_elsewhere(
-    execution: Execution, kernel: str, args: tuple[Any, ...], extents: tuple[int, ...], dynamic_shared: int | None
+    execution: Execution,
+    site: int,
+    kernel: str,
+    args: tuple[Any, ...],
+    extents: tuple[int, ...],
+    dynamic_shared: int | None,
 ) -> None:
-    """Launch a kernel whose code is not in the module: by what the options give, or with an empty body, which does nothing."""
+    """Launch a kernel that the module only declares, by what the options give."""
+    if any(extent <= 0 for extent in extents):
+        return
     launcher = execution.options.launcher
-    if launcher is not None and all(extent > 0 for extent in extents):
-        launcher(kernel, args, extents, dynamic_shared or 0)
+    if launcher is None:
+        raise report(
+            "GM0518",
+            f"the executor has nothing to launch for the kernel `{kernel}`, which is only declared here",
+            execution.sites[site],
+            hint="give a Python function that launches it in the option `launcher`",
+        )
+    launcher(kernel, args, extents, dynamic_shared or 0)
 
 
 def _plain(arg: Any) -> Any:

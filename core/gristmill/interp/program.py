@@ -342,11 +342,10 @@ class FunctionWriter(LockStepWriter, over=(*EXPRESSIONS, *STATEMENTS)):
 
     def launch_text(self, node: s.Launch, args: list[str], extents: list[str], dynamic: str, site: int) -> str:
         kernel = self.program.functions[node.kernel]
-        if isinstance(kernel.body, s.Seq) and not kernel.body.body:
+        if kernel.facts.declaration:
             sizes = "".join(f"{extent}, " for extent in extents)
-            return (
-                f"launch_elsewhere(E, {self.program.constant(kernel.name)}, {tuple_text(args)}, ({sizes}), {dynamic})"
-            )
+            called = self.program.constant(kernel.name)
+            return f"launch_elsewhere(E, {site}, {called}, {tuple_text(args)}, ({sizes}), {dynamic})"
         name = self.program.request(kernel, Mode.DEVICE)
         waits = kernel.name in self.with_barriers
         entries = ", ".join(

@@ -40,7 +40,8 @@ class LaunchParameters:
 class FunctionFacts:
     """What is known of a function beside its body.
 
-    ``symbol`` is the exported name; None for a private helper. ``signature`` is the Python-like text of the public
+    ``symbol`` is the exported name; None for a private helper. ``declaration``: this only says how a kernel is launched
+    whose code is in another part, and its body is empty. ``signature`` is the Python-like text of the public
     function as its author wrote it, for messages. ``release_gil``: None leaves it to the cost estimate.
     """
 
@@ -48,6 +49,7 @@ class FunctionFacts:
     convention: CallingConvention = CallingConvention.PLAIN
     target: Target | None = None
     launch: LaunchParameters | None = None
+    declaration: bool = False
     no_alias: bool = False
     fast_math: bool = False
     release_gil: bool | None = None

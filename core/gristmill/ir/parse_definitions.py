@@ -98,6 +98,7 @@ class DefinitionParser(ExpressionParser):
             "convention": lambda: self.one_of(CallingConvention, "a calling convention"),
             "target": self.target,
             "launch": self.launch_parameters,
+            "declaration": lambda: True,
             "no_alias": lambda: True,
             "fast_math": lambda: True,
             "release_gil": self.boolean,

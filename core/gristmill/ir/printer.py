@@ -217,6 +217,8 @@ def _facts(facts: FunctionFacts) -> list[str]:
     if facts.launch is not None:
         axes = ", ".join(axis.value for axis in facts.launch.axes)
         lines.append(f"launch ({axes}){' dynamic_shared' if facts.launch.dynamic_shared else ''}")
+    if facts.declaration:
+        lines.append("declaration")
     if facts.no_alias:
         lines.append("no_alias")
     if facts.fast_math:

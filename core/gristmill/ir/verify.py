@@ -12,6 +12,7 @@ Values
     GM0418  indices, sizes and extents are integers; only the last index may be a vector
     GM0419  what is stored has the type of the element
     GM0420  an operation gets operands in the number and of the types that it takes, and states its result rightly
+    GM0450  exchanges between threads are the whole value of a binding, in no parallel or vectorized loop
     GM0448  texts, addresses and whole buffers stand only where they may (arguments, pointer bindings)
 Calls
     GM0421  the called function exists
@@ -35,7 +36,8 @@ Control
 Functions
     GM0440  names and exported symbols are unique and well formed
     GM0441  conventions: signature of the packed host interface; kernels return nothing and have launch parameters;
-            public functions have scalar parameters and results; every symbolic size occurs in a parameter's shape
+            public functions have scalar parameters and results; every symbolic size occurs in a parameter's shape;
+            declarations are of kernels and have no code
     GM0442  no recursion in code of a device
     GM0443  a launch names a kernel and fits it
     GM0444  what belongs to the host is not in code of a device, and the other way round
@@ -54,6 +56,7 @@ from gristmill.ir.memory import Buffer
 from gristmill.ir.module import CallingConvention, Function, Module
 from gristmill.ir.node import Node
 from gristmill.ir.span import Span, place_of
+from gristmill.ir.stmt import Seq
 from gristmill.ir.text_form import NAME
 from gristmill.ir.verify_statements import StatementVerifier, variables_in
 
@@ -153,6 +156,11 @@ class _ModuleVerifier:
             self.report("GM0441", f"`{name}` {which} launch parameters", function)
         if facts.launch is not None and len(set(facts.launch.axes)) < len(facts.launch.axes):
             self.report("GM0441", f"the launch parameters of `{name}` name an axis twice", function)
+        if facts.declaration and not is_kernel:
+            self.report("GM0441", f"`{name}` is declared and is no kernel", function)
+        if facts.declaration and not (isinstance(function.body, Seq) and not function.body.body):
+            hint = "a declaration says how a kernel is launched whose code is in another part"
+            self.report("GM0441", f"`{name}` is declared and has code", function, hint)
 
     def sizes(self, function: Function) -> None:
         stated = variables_in(param for param in function.params if isinstance(param, Buffer))

@@ -13,6 +13,7 @@ After, on the host::
     function @scale(x: handle, n: int64, context: handle) { launch @scale_kernel(x, n) over ... }
     function @scale_kernel(x: handle, n: int64)
       convention kernel
+      declaration
     { }
 
 and on the device::
@@ -22,7 +23,7 @@ and on the device::
     { ... call of @twice ... }
     function @twice(x: float32) -> float32 { ... }
 
-A kernel without a body says on the host how it is launched. A function that both sides call is in both modules. No pass
+A declaration says on the host how the kernel is launched. A function that both sides call is in both modules. No pass
 of a pipeline: one module goes in and two come out.
 """
 
@@ -67,7 +68,7 @@ def _is_kernel(function: Function) -> bool:
 
 
 def _declaration(kernel: Function) -> Function:
-    return kernel.with_body(Seq((), kernel.span))
+    return kernel.with_body(Seq((), kernel.span)).with_facts(declaration=True)
 
 
 def _reached(module: Module, starts: Iterable[Function]) -> set[str]:

@@ -36,7 +36,7 @@ def new_buffer(
 
 def every_node() -> Module:
     """A module in which every node class occurs, with every field set somewhere."""
-    functions = (_operators(), _memory(), _control(), _blocks(), _kernel(), _host(), _regions(), _helper())
+    functions = (_operators(), _memory(), _control(), _blocks(), _kernel(), _declared(), _host(), _regions(), _helper())
     return Module(functions, (Extern("tuned_sum", "acme"), Extern("other", "acme numerics")))
 
 
@@ -179,6 +179,12 @@ def _kernel() -> Function:
         launch=LaunchParameters((ThreadAxis.BLOCK_X, ThreadAxis.THREAD_X), True),
     )
     return Function("kernel", (n, x), (), d.VOID, s.Seq((s.Allocate(shared), blocks)), facts)
+
+
+def _declared() -> Function:
+    launch = LaunchParameters((ThreadAxis.BLOCK_X,))
+    facts = FunctionFacts("declared", CallingConvention.DEVICE_KERNEL, Target("vulkan"), launch, declaration=True)
+    return Function("declared", (e.Var("n", d.INT64),), (), d.VOID, s.Seq(()), facts)
 
 
 def _regions() -> Function:
