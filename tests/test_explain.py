@@ -10,10 +10,13 @@ import pytest
 
 from gristmill.build.manifest import Manifest, missing_sources, parse_manifest
 from gristmill.build.manifest_kinds import resolve_targets, unknown_texts
+from gristmill.codegen import reference as reference_generator
 from gristmill.errors import UserError
 from gristmill.ir.target import Target
 from gristmill.plugin.artifacts import Capabilities
 from gristmill.plugin.protocols import TargetKind
+from gristmill.plugin.registry import Registry
+from gristmill.runtime import reference as reference_runtime
 
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "core" / "gristmill" / "explain"
@@ -86,13 +89,14 @@ def kind(name: str) -> TargetKind:
     )
 
 
-KINDS = {"cpu": kind("cpu")}
+REGISTRY = Registry.of([reference_generator, reference_runtime])
+KINDS = {"cpu": kind("cpu"), "reference": REGISTRY.target_kind("reference")}
 
 
 def codes_of_manifest(text: str, folder: Path) -> list[str]:
     try:
         manifest: Manifest = parse_manifest(text, str(folder / "kernels.toml"), KINDS)
-        resolve_targets(manifest, KINDS)
+        resolve_targets(manifest, KINDS, REGISTRY)
         return [found.code for found in (*missing_sources(manifest), *unknown_texts(manifest, KINDS))]
     except UserError as error:
         return [found.code for found in error.diagnostics]

@@ -126,7 +126,14 @@ class Plan:
         refuse_unknown_texts(texts, kinds)
         _check_chosen("module", modules, [module.name for module in read.modules])
         _check_chosen("target", targets, [target.name for target in read.targets])
-        resolved = resolve_targets(read, kinds)
+        built = {
+            name
+            for module in read.modules
+            if modules is None or module.name in modules
+            for name in module.targets
+            if targets is None or name in targets
+        }
+        resolved = resolve_targets(read, kinds, registry, built)
         if any(kinds[target.kind].capabilities(target).is_device for target in resolved.values()):
             _check_hosts(read, registry)
         jobs = [

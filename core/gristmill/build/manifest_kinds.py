@@ -3,24 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
 from gristmill.build.manifest import Manifest, ModuleEntry, ModuleTargetEntry, TargetEntry
+from gristmill.build.targets_from_devices import completed_from_device, names_device
 from gristmill.errors import Diagnostic, InternalError, Place, UserError, close_match
 from gristmill.ir.target import Target
 from gristmill.plugin.protocols import TargetKind
 
+if TYPE_CHECKING:
+    from gristmill.plugin.registry import Registry
 
-def resolve_targets(manifest: Manifest, kinds: Mapping[str, TargetKind]) -> dict[str, Target]:
+
+def resolve_targets(
+    manifest: Manifest,
+    kinds: Mapping[str, TargetKind],
+    registry: Registry | None = None,
+    used: Collection[str] | None = None,
+) -> dict[str, Target]:
     """Each target of the manifest, by name, checked and completed by its kind (``native`` becomes a real name).
 
-    Raises UserError with all that the kinds refuse. May be slow: a kind may ask the machine.
+    ``registry`` has the runtimes that are asked where a target takes its limits from a device; of those targets, only
+    the ``used`` ones are resolved, by default all. Raises UserError with all that the kinds refuse, or for a device that
+    is not here (GM0121). May be slow: a kind may ask the machine.
     """
     resolved: dict[str, Target] = {}
     refused: list[Diagnostic] = []
     for entry in manifest.targets:
         kind = kinds[entry.target.kind]
+        target = entry.target
         try:
-            resolved[entry.name] = kind.resolve(entry.target)
+            if names_device(target, kind):
+                if registry is None or (used is not None and entry.name not in used):
+                    continue
+                try:
+                    target = completed_from_device(entry, kind, manifest, registry)
+                except UserError as error:
+                    refused += error.diagnostics
+                    continue
+            resolved[entry.name] = kind.resolve(target)
         except ValueError as error:
             refused.append(
                 Diagnostic(

@@ -9,15 +9,16 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from gristmill.ir.module import Module
 from gristmill.ir.target import Target
-from gristmill.plugin.artifacts import Blob, Capabilities
+from gristmill.plugin.artifacts import Blob, Capabilities, Scalar
+from gristmill.plugin.device_limits import LAUNCH_LIMITS, check_limits, filled_in, with_limits_of
 from gristmill.plugin.hookspecs import hookimpl
-from gristmill.plugin.protocols import GenerateOptions, TargetKind
+from gristmill.plugin.protocols import FROM_DEVICE, GenerateOptions, TargetKind
 from gristmill.plugin.target_data import device_limits, target_table
 
 NAME = "reference"
@@ -26,18 +27,28 @@ _SPAN = re.compile(r'^(  #\d+ = )("(?:[^"\\]|\\.)*")', re.MULTILINE)
 
 
 def resolve(target: Target) -> Target:
-    """The target itself: there is one reference device. Raises ValueError for anything after its name."""
+    """The target itself: there is one reference device.
+
+    Raises ValueError for anything after its name, and for limits that are below 1 or above the device's.
+    """
     if target.arch or target.features:
         raise ValueError(f"the reference device has no architectures or features; write `{NAME}`")
+    check_limits(target, device_limits(NAME))
     return target
 
 
+def from_device(target: Target, properties: Mapping[str, Scalar]) -> Target:
+    """The target with the limits of a reference device where it states none."""
+    return filled_in(target, properties, [key.name for key in LAUNCH_LIMITS])
+
+
 def capabilities(target: Target) -> Capabilities:
-    """All of the language, and the limits of the data file."""
+    """All of the language, and the limits of the data file, or what the target states below them."""
     from gristmill.ir.dtype import SCALARS
     from gristmill.ir.op import OPS
 
-    return replace(device_limits(NAME), dtypes=frozenset(SCALARS), native_operations=frozenset(OPS))
+    limits = with_limits_of(target, device_limits(NAME))
+    return replace(limits, dtypes=frozenset(SCALARS), native_operations=frozenset(OPS))
 
 
 def _device_type() -> int:
@@ -55,7 +66,7 @@ class ReferenceGenerator:
         from gristmill.codegen.kernel_records import kernel_record, kernels_of
         from gristmill.ir.printer import print_module
 
-        records = tuple(kernel_record(function) for function in kernels_of(module))
+        records = tuple(kernel_record(function, module) for function in kernels_of(module))
         text = _SPAN.sub(_without_folders, print_module(module, spans=True))
         return [
             Blob(
@@ -89,7 +100,9 @@ def gristmill_targets() -> Sequence[TargetKind]:
             blob_kinds=(BLOB_KIND,),
             resolve=resolve,
             capabilities=capabilities,
+            keys=(*LAUNCH_LIMITS, FROM_DEVICE),
             device_type=_device_type(),
+            from_device=from_device,
         )
     ]
 

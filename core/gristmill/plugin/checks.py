@@ -38,6 +38,8 @@ def _target_kind(item: Any) -> str:
         return f"{what}, {wrong}"
     if wrong := _fields(item, keys=_is_list, texts=_are_names, device_type=_is_integer):
         return f"{what}, {wrong}"
+    if item.from_device is not None and (wrong := _is_callable(item.from_device)):
+        return f"{what}, whose from_device {wrong}"
     for key in item.keys:
         if not isinstance(key, KeyDescription):
             return f"{what}, whose keys hold {kind_of(key)} where a KeyDescription is wanted"

@@ -114,7 +114,17 @@ def _target_kind(kind: TargetKind, origin: Origin) -> TargetKind:
             raise fault(origin, f"gave {found!r} as the capabilities of `{target}`")
         return found
 
-    return replace(kind, resolve=resolve, capabilities=capabilities)
+    if (complete := kind.from_device) is None:
+        return replace(kind, resolve=resolve, capabilities=capabilities)
+
+    def from_device(target: Target, properties: Mapping[str, Scalar]) -> Target:
+        with watched(origin, f"completing `{target}` from a device", ValueError):
+            found = complete(target, properties)
+        if not isinstance(found, Target):
+            raise fault(origin, f"made {found!r} of `{target}` and a device, which is no Target")
+        return found
+
+    return replace(kind, resolve=resolve, capabilities=capabilities, from_device=from_device)
 
 
 def _pass_entry(entry: PassEntry, origin: Origin) -> PassEntry:

@@ -60,6 +60,16 @@ class TargetKind:
     device_type: int = 1
     texts: tuple[str, ...] = ()
     """The kinds of text for people that its generator can make, as ``assembly``."""
+    from_device: Callable[[Target, Mapping[str, Scalar]], Target] | None = None
+    """The target with what it leaves open filled in from the properties of a device, for a kind whose keys have
+    :data:`FROM_DEVICE`. Called before ``resolve``, and only where a manifest names a device; without it no build looks
+    at the machine that it runs on."""
+
+
+FROM_DEVICE = KeyDescription(
+    "from_device", "integer", "Number of a device of the machine that builds; it says what the target leaves open."
+)
+"""The key for kinds with :attr:`TargetKind.from_device`, the same for all."""
 
 
 # Code generators ------------------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ class ReferenceRuntime:
 
     def probe(self) -> Probe:
         """The device needs nothing."""
-        return Probe((DeviceDescription(0, _TITLE, {"memory": "host"}),))
+        return Probe((DeviceDescription(0, _TITLE, _properties()),))
 
     def open(self, index: int) -> ReferenceDevice:
         """The device. Raises MissingError (GM0905) for another number."""
@@ -219,7 +219,14 @@ class ReferenceDevice:
         """Nothing is ever queued."""
 
     def properties(self) -> Mapping[str, Scalar]:
-        return {"memory": "host", "max_threads_per_block": self._limits.max_threads_per_block}
+        return _properties()
+
+
+def _properties() -> dict[str, Scalar]:
+    from gristmill.plugin.device_limits import as_properties
+    from gristmill.plugin.target_data import device_limits
+
+    return {"memory": "host", **as_properties(device_limits(NAME))}
 
 
 class _Owned:
