@@ -61,8 +61,9 @@ def device() -> ReferenceDevice:
 
 
 def test_the_record_of_a_kernel() -> None:
-    (function,) = kernels_of(parse_module(SCALE, "scale.gmir"))
-    record = kernel_record(function)
+    module = parse_module(SCALE, "scale.gmir")
+    (function,) = kernels_of(module)
+    record = kernel_record(function, module)
     assert record.axes == ("blockIdx.x", "threadIdx.x")
     assert record.block == (4, 1, 1)
     assert [(each.name, each.kind, each.dtype, each.written) for each in record.arguments] == [
@@ -247,7 +248,8 @@ def test_races_are_reported_and_launches_do_not_race_with_each_other(device: Ref
 
 
 def test_damaged_code(device: ReferenceDevice) -> None:
-    (record,) = (kernel_record(found) for found in kernels_of(parse_module(SCALE, "scale.gmir")))
+    module = parse_module(SCALE, "scale.gmir")
+    (record,) = (kernel_record(found, module) for found in kernels_of(module))
     for data in (b"\xff\xfe", b"nonsense", SCALE.replace("launch (blockIdx.x, ", "launch (").encode()):
         with pytest.raises(UserError):
             device.load(memoryview(data), (record.entry,), (record,))

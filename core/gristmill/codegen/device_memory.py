@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gristmill.ir.expr import CallFunction, Expr, Var
+from gristmill.ir.expr import CallFunction, Var
 from gristmill.ir.functor import walk
 from gristmill.ir.memory import Scope
 from gristmill.ir.module import Function
-from gristmill.ir.pointers import pointers_in
-from gristmill.ir.stmt import Allocate, Bind, Launch, View
+from gristmill.ir.pointers import origins, pointer_sources, pointers_in
+from gristmill.ir.stmt import Allocate, Launch
 
 
 def device_allocations(function: Function, launching: frozenset[str]) -> frozenset[Var]:
@@ -18,25 +18,11 @@ def device_allocations(function: Function, launching: frozenset[str]) -> frozens
     has refused what both the host's code and a kernel would use.
     """
     allocated: set[Var] = set()
-    sources: dict[Var, set[Var]] = {}
-    given: list[Expr] = []
+    given: list[Var] = []
     for node in walk(function.body):
         if isinstance(node, Allocate):
             if node.buffer.scope is Scope.GLOBAL:
                 allocated.add(node.buffer.data)
-        elif isinstance(node, View):
-            if node.source is not None:
-                sources[node.buffer.data] = set(pointers_in(node.source))
-        elif isinstance(node, Bind):
-            if node.var.dtype.is_handle:
-                sources[node.var] = set(pointers_in(node.value))
         elif isinstance(node, Launch) or (isinstance(node, CallFunction) and node.function in launching):
-            given += node.args
-    reached: set[Var] = set()
-    waiting = [pointer for expression in given for pointer in pointers_in(expression)]
-    while waiting:
-        pointer = waiting.pop()
-        if pointer not in reached:
-            reached.add(pointer)
-            waiting += sources.get(pointer, ())
-    return frozenset(allocated & reached)
+            given += [pointer for arg in node.args for pointer in pointers_in(arg)]
+    return frozenset(allocated & origins(given, pointer_sources(function.body)))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from gristmill.ir.build import constant_value
-from gristmill.ir.expr import CallExtern, CallFunction, CallPacked, Var
-from gristmill.ir.functor import children, walk
+from gristmill.ir.expr import Var
+from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer, Scope
 from gristmill.ir.module import CallingConvention, Function, Module
-from gristmill.ir.pointers import pointers_in
-from gristmill.ir.stmt import Allocate, For, Store, ThreadAxis, View
+from gristmill.ir.pointers import written_parameters
+from gristmill.ir.stmt import Allocate, For, ThreadAxis
 from gristmill.plugin.artifacts import KernelArgument, KernelRecord
 
 _THREADS = (ThreadAxis.THREAD_X, ThreadAxis.THREAD_Y, ThreadAxis.THREAD_Z)
@@ -21,15 +21,15 @@ def kernels_of(module: Module) -> tuple[Function, ...]:
     )
 
 
-def kernel_record(function: Function) -> KernelRecord:
-    """The record of a kernel: its arguments, axes, block size where constant (0: not), and static shared memory."""
+def kernel_record(function: Function, module: Module) -> KernelRecord:
+    """The record of a kernel of the module: its arguments, axes, block size (0: not constant), and static shared memory."""
     launch = function.facts.launch
     axes = launch.axes if launch is not None else ()
-    written = _written(function)
+    written = written_parameters(function, module)
     return KernelRecord(
         name=function.name,
         entry=function.facts.symbol or function.name,
-        arguments=tuple(_argument(param, written) for param in function.params),
+        arguments=tuple(_argument(param, place in written) for place, param in enumerate(function.params)),
         axes=tuple(axis.value for axis in axes),
         block=_block(function, axes),
         shared_bytes=_shared_bytes(function),
@@ -37,12 +37,12 @@ def kernel_record(function: Function) -> KernelRecord:
     )
 
 
-def _argument(param: Var | Buffer, written: set[Var]) -> KernelArgument:
+def _argument(param: Var | Buffer, written: bool) -> KernelArgument:
     if isinstance(param, Buffer):
-        return KernelArgument(param.name, "buffer", str(param.dtype), param.data in written)
+        return KernelArgument(param.name, "buffer", str(param.dtype), written)
     if param.dtype.is_handle:
         element = str(param.pointer.element) if param.pointer is not None else "uint8"
-        return KernelArgument(param.name, "buffer", element, param in written)
+        return KernelArgument(param.name, "buffer", element, written)
     return KernelArgument(param.name, "scalar", str(param.dtype))
 
 
@@ -67,24 +67,3 @@ def _shared_bytes(function: Function) -> int:
             alignment = max(node.buffer.alignment, node.buffer.dtype.bytes)
             total = -(-total // alignment) * alignment + size
     return total
-
-
-def _written(function: Function) -> set[Var]:
-    """The pointers that the kernel may write through: stored to, themselves or views of them, or given to a call."""
-    found: set[Var] = set()
-    sources: dict[Var, list[Var]] = {}
-    for node in walk(function.body):
-        if isinstance(node, Store):
-            found.add(node.buffer.data)
-        elif isinstance(node, View) and node.source is not None:
-            sources[node.buffer.data] = list(pointers_in(node.source))
-        elif isinstance(node, (CallFunction, CallExtern, CallPacked)):
-            for argument in children(node):
-                found.update(pointers_in(argument))
-    waiting = list(found)
-    while waiting:
-        for source in sources.get(waiting.pop(), ()):
-            if source not in found:
-                found.add(source)
-                waiting.append(source)
-    return found
