@@ -11,15 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gristmill_cpu.plugin
+import gristmill_llvm.plugin
 from gristmill.build.assemble import assemble
 from gristmill.build.compile import Compiled, Job
 from gristmill.build.generation import Generated, Settings, generate
+from gristmill.codegen import reference as reference_generator
 from gristmill.codegen.context_table import DEVICE_KIND, HOST_IR, KERNELS
-from gristmill.errors import UserError
+from gristmill.errors import PluginError, UserError
 from gristmill.interp import ExecutionError
 from gristmill.ir.module import Module
 from gristmill.ir.parser import parse_module
 from gristmill.ir.target import parse_target
+from gristmill.plugin.hookspecs import hookimpl
 from gristmill.plugin.registry import Registry
 from gristmill.runtime import LoadedPack, Runtimes, load, reference
 from gristmill.runtime.loaded_pack import DeviceDispatch
@@ -313,3 +317,81 @@ def test_names_of_errors_come_from_a_file_and_are_not_trusted(registry: Registry
 def test_arrays_of_types_that_kernels_lack(loaded: tuple[LoadedPack, Any]) -> None:
     with pytest.raises((TypeError, ValueError)):
         loaded[0].scale(np.zeros(4, np.complex64), np.zeros(4, np.complex64), 1.0)
+
+
+# Several codes for one device -----------------------------------------------------------------------------------------
+
+
+class Twins:
+    """A generator of two codes with all kernels each, and a runtime whose device runs one of them only."""
+
+    GRISTMILL_API_VERSION = 1
+
+    def __init__(self, runs: str, lacking: str = "") -> None:
+        self.runs = runs
+        self.lacking = lacking
+
+    @hookimpl
+    def gristmill_targets(self) -> Any:
+        kind = Registry.of([reference_generator]).target_kind("reference")
+        return [replace(kind, name="twins", generator="twins", blob_kinds=("twin",), resolve=lambda target: target)]
+
+    @hookimpl
+    def gristmill_code_generators(self) -> Any:
+        lacking = self.lacking
+
+        class Generator(reference_generator.ReferenceGenerator):
+            name = "twins"
+
+            def generate(self, module: Module, target: Any, options: Any) -> Any:
+                (blob,) = super().generate(module, target, options)
+                first, second = (
+                    replace(blob, kind="twin", target=f"twins:{arch}", data=blob.data + end)
+                    for arch, end in (("one", b""), ("two", b"\n"))
+                )
+                kept = tuple(record for record in second.kernels if record.name != lacking)
+                return [first, replace(second, kernels=kept)]
+
+        return [Generator]
+
+    @hookimpl
+    def gristmill_runtimes(self) -> Any:
+        runs = self.runs
+
+        class Runtime(reference.ReferenceRuntime):
+            blob_kinds = ("twin",)
+
+            def refusal(self, kind: str, target: str, host: str, requirements: Any) -> str:
+                return "" if target == f"twins:{runs}" else f"the device is of the architecture {runs}"
+
+        return [Runtime]
+
+
+def twins(runs: str, *others: Any, lacking: str = "") -> Registry:
+    return Registry.of([Twins(runs, lacking), *others])
+
+
+@pytest.mark.parametrize("runs", ["one", "two"])
+@pytest.mark.parametrize("others", [(), (gristmill_cpu.plugin,)], ids=["interpreted", "compiled"])
+def test_whichever_code_fits_has_the_host_functions(runs: str, others: tuple[Any, ...]) -> None:
+    registry = twins(runs, gristmill_llvm.plugin, *others)
+    module = parse_module(SPLIT.replace('"reference"', '"twins"'), "scale.gmir")
+    code = generate(module, parse_target("twins"), registry, Settings("scale", hosts=("x86-64-v2",)))
+    assert [blob.kind for blob in code.blobs] == ["twin", "twin", "elf-shared"]
+    packed = assemble("p", "scale", [part("t", "twins", parse_module(CPU, "x"), code)])
+    runtimes = Runtimes(registry)
+    pack = load(packed, runtimes=runtimes)
+    (refused,) = [refusal for refusal in pack.refused if refusal.member.kind == "twin"]
+    assert refused.reason == f"the device is of the architecture {runs}"
+    assert bool(others) == all(refusal.member.kind == "twin" for refusal in pack.refused)
+    device, x = runtimes.device("reference:0"), np.arange(6, dtype=np.float32)
+    y = device.empty((6,), "float32")
+    pack.scale(device.array(x), y, 1.5)
+    np.testing.assert_array_equal(y.numpy(), expected(x, 1.5))
+
+
+def test_a_code_that_lacks_kernels_is_the_generators_fault() -> None:
+    registry = twins("one", lacking="step_kernel")
+    module = parse_module(SPLIT.replace('"reference"', '"twins"'), "scale.gmir")
+    with pytest.raises(PluginError, match="without the kernel 'step_kernel'; each blob has all kernels"):
+        generate(module, parse_target("twins"), registry, Settings("scale"))

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from gristmill.build.generation import Generated, Settings, code_of, lower, with_arguments, with_fast_math
 from gristmill.codegen.context_table import DEVICE_CODE, DEVICE_KIND, HOST_IR
-from gristmill.errors import InternalError, Unsupported
+from gristmill.codegen.kernel_records import kernels_of
+from gristmill.errors import Unsupported
 from gristmill.ir.module import Module
 from gristmill.ir.printer import print_module
 from gristmill.ir.target import Target
@@ -46,10 +47,11 @@ def generate_for_device(
     parts = part_by_target(split)
     device = lower(parts.device, kind, target, registry, settings, phases=rest, dump="device")
     kernels = code_of(device, kind, target, registry, settings)
-    if not kernels[0].data:
-        raise InternalError(f"the kernels for {target} have no code")
-    ties: dict[str, Scalar] = {DEVICE_KIND: kind.name, DEVICE_CODE: hashlib.sha256(kernels[0].data).hexdigest()}
-    found = [replace(kernels[0], texts=(*kernels[0].texts, (HOST_IR, print_module(parts.host)))), *kernels[1:]]
+    _check_same_kernels(kernels, device, kind, registry)
+    codes = ",".join(hashlib.sha256(blob.data).hexdigest() for blob in kernels)
+    ties: dict[str, Scalar] = {DEVICE_KIND: kind.name, DEVICE_CODE: codes}
+    host_text = (HOST_IR, print_module(parts.host))
+    found = [replace(blob, texts=(*blob.texts, host_text)) for blob in kernels]
     notes = []
     for host in settings.hosts:
         resolved = host_target(host, registry)
@@ -68,6 +70,16 @@ def generate_for_device(
             continue
         found += with_arguments([_tied(blob, str(target), ties) for blob in blobs], module)
     return Generated(tuple(found), tuple(notes))
+
+
+def _check_same_kernels(blobs: Sequence[Blob], module: Module, kind: TargetKind, registry: Registry) -> None:
+    """Each blob has all kernels of the module: one of them is loaded, whichever fits the device best."""
+    wanted = {function.name for function in kernels_of(module)}
+    for blob in blobs:
+        found = {record.name for record in blob.kernels}
+        if lacking := sorted(wanted - found):
+            what = f"made a blob of kind {blob.kind!r} without the kernel {lacking[0]!r}; each blob has all kernels"
+            raise registry.fault("code_generators", kind.generator, what)
 
 
 def _tied(blob: Blob, target: str, ties: Mapping[str, Scalar]) -> Blob:

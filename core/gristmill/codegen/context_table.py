@@ -44,7 +44,7 @@ KERNELS: Final = "kernels"
 """Requirement of a host part: the names of the kernels, separated by commas, in the order of the table."""
 
 DEVICE_CODE: Final = "device_code"
-"""Requirement of a host part: the sha256 of the blob that its kernels are in."""
+"""Requirement of a host part: the sha256 of each blob that has its kernels, separated by commas."""
 HOST_IR: Final = "host-ir"
 """Kind of the text that packs keep beside kernels: the host functions as IR, for machines that no host part fits."""
 HOST_IR_SUFFIX: Final = "host.gmir"

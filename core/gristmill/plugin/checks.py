@@ -88,7 +88,7 @@ def blobs(answer: Any) -> str:
     """What is wrong with what a code generator gave."""
     if not isinstance(answer, (list, tuple)):
         return f"gave {kind_of(answer)}, not a list of blobs"
-    entries: set[str] = set()
+    entries: set[object] = set()
     for blob in answer:
         if not isinstance(blob, Blob):
             return f"gave {kind_of(blob)} where a Blob is wanted"
@@ -98,10 +98,12 @@ def blobs(answer: Any) -> str:
             return f"gave a blob of kind {blob.kind!r}, {wrong}"
         if not blob.data:
             return f"gave a blob of kind {blob.kind!r} without a byte"
+        # Blobs with the same entry points are codes to choose from, so something must tell them apart.
+        told_by = (blob.kind, blob.target, blob.host, tuple(sorted(blob.requirements.items())))
         for entry in blob.entry_points:
-            if entry in entries:
+            if (entry, *told_by) in entries:
                 return f"gave the entry point {entry!r} twice"
-            entries.add(entry)
+            entries.add((entry, *told_by))
         for record in blob.kernels:
             if wrong := _kernel_record(record, blob):
                 return wrong

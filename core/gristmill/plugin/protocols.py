@@ -96,7 +96,10 @@ class CodeGenerator(Protocol):
     name: ClassVar[str]
 
     def generate(self, module: Module, target: Target, options: GenerateOptions) -> Sequence[Blob]:
-        """The machine code of all functions; the same input gives the same bytes."""
+        """The machine code of all functions; the same input gives the same bytes.
+
+        Several blobs for a device are codes to choose from (for architectures, say): each has all kernels.
+        """
         ...
 
 

@@ -60,7 +60,7 @@ def _host_parts(
     fitting: list[tuple[int, Member, Any]] = []
     refused = []
     for part in reader.manifest.blobs:
-        if not is_host_part(part) or part.requirements.get(DEVICE_CODE) != member.sha256:
+        if not is_host_part(part) or member.sha256 not in str(part.requirements.get(DEVICE_CODE)).split(","):
             continue
         reasons = []
         for runtime in runtimes.all():
