@@ -249,6 +249,49 @@ SHARED = {
         y[b, t] = s[63 - t]
         """,
     ),
+    "halves by turns": (
+        5,
+        """
+        s[t] = x[b, t]
+        for k in range(4):
+            old = s[k % 2 * 64 + 63 - t]
+            s[(k + 1) % 2 * 64 + t] = old + 1.0
+        y[b, t] = s[63 - t]
+        """,
+    ),
+    "halves by turns, by bits": (
+        5,
+        """
+        s[t] = x[b, t]
+        for k in range(4):
+            old = s[(k & 1) * 64 + 63 - t]
+            s[(k + 1 & 1) * 64 + t] = old + 1.0
+        y[b, t] = s[63 - t]
+        """,
+    ),
+    "thirds by turns": (
+        5,
+        """
+        if t < 32:
+            s[t] = x[b, t]
+        for k in range(4):
+            old = s[k % 3 * 32 + 31 - t % 32]
+            if t < 32:
+                s[(k + 1) % 3 * 32 + t] = old + 1.0
+        y[b, t] = s[32 + t % 32]
+        """,
+    ),
+    "one half, though it does not look so": (
+        9,
+        """
+        s[t] = x[b, t]
+        for k in range(4):
+            old = s[k % 2 * 64 + 63 - t]
+            s[(k + 2) % 2 * 64 + t] = old + 1.0
+            s[(k + 1) % 2 * 64 + t] = old + 1.0
+        y[b, t] = s[63 - t]
+        """,
+    ),
 }
 NONE = {
     "its own element": "s[t] = x[b, t]\ny[b, t] = s[t]",

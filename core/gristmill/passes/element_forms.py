@@ -9,7 +9,7 @@ from gristmill.arith.bounds import Bounds
 from gristmill.arith.interval import Interval
 from gristmill.arith.numbering import Numbering
 from gristmill.ir.dtype import DType
-from gristmill.ir.expr import Add, Cast, Expr, FloorDiv, FloorMod, IntImm, Mul, Negate, Ramp, Sub, Var
+from gristmill.ir.expr import Add, BitAnd, Cast, Expr, FloorDiv, FloorMod, IntImm, Mul, Negate, Ramp, Sub, Var
 from gristmill.ir.functor import walk
 
 FAR = 1 << 62
@@ -138,10 +138,12 @@ class FormReader:
         whole = expr.dtype.is_integer or expr.dtype.is_bool
         interval = self.bounds.of(expr) if whole else Interval(-(1 << 64), 1 << 64)
         division, inner = None, None
-        if isinstance(expr, (FloorDiv, FloorMod)) and isinstance(expr.b, IntImm) and expr.b.value > 0:
-            division = (self.numbers.of(expr.a), expr.b.value, isinstance(expr, FloorMod))
+        divided = _divided(expr)
+        if divided is not None:
+            whole_sum, divisor, is_remainder = divided
+            division = (self.numbers.of(whole_sum), divisor, is_remainder)
             inner = Form()
-            self.collect(expr.a, 1, inner, None)
+            self.collect(whole_sum, 1, inner, None)
         pure = self.numbers.is_pure(expr)
         return Atom(
             self.numbers.of(expr),
@@ -158,3 +160,15 @@ class FormReader:
         for node in walk(expr):
             if isinstance(node, Var):
                 yield node
+
+
+def _divided(expr: Expr) -> tuple[Expr, int, bool] | None:
+    """What is divided by which constant, and whether the remainder is taken; ``x & 7`` is ``x % 8``."""
+    match expr:
+        case FloorDiv(a=a, b=IntImm(value=value)) if value > 0:
+            return a, value, False
+        case FloorMod(a=a, b=IntImm(value=value)) if value > 0:
+            return a, value, True
+        case BitAnd(a=a, b=IntImm(value=value)) if value > 0 and value & (value + 1) == 0:
+            return a, value + 1, True
+    return None

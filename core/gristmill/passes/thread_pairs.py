@@ -45,6 +45,9 @@ def threads_apart(
     equations = list(equations)
     if (a.facts or b.facts) and any(_excluded_by_facts(first, second, a, b) for first, second in equations):
         return True
+    cases = _remainder_cases(equations, a, b, axes)
+    if cases is not None:
+        return all(threads_apart(case, a, b, axes, exempt) for case in cases)
     waiting = [_Difference.of(first, second, a, b, axes) for first, second in equations]
     seen: set[int] = set()
     while True:
@@ -73,6 +76,45 @@ def threads_apart(
         if not more:
             return False
         waiting += more
+
+
+def _remainder_cases(
+    equations: list[tuple[Form, Form]], a: Side, b: Side, axes: Mapping[int, Var]
+) -> list[list[tuple[Form, Form]]] | None:
+    """The equations once for each value that the difference of two remainders in one of them may have; None without any.
+
+    Where ``k`` is one value in the block, ``k % 2`` and ``(k + 1) % 2`` differ by 1 or by -1: the two halves of a
+    buffer that is filled and read by turns.
+    """
+    for place, (first, second) in enumerate(equations):
+        for number, (atom, coefficient) in first.terms.items():
+            for other_number, (other, other_coefficient) in second.terms.items():
+                if number in second.terms or other_number in first.terms or coefficient != other_coefficient:
+                    continue
+                apart = _remainders_apart(atom, other, a, b, axes)
+                if apart is not None:
+                    less, rest = _without(first, number), _without(second, other_number)
+                    moved = [Form(less.constant + coefficient * by, less.terms, less.spread) for by in apart]
+                    return [[*equations[:place], (form, rest), *equations[place + 1 :]] for form in moved]
+    return None
+
+
+def _remainders_apart(first: Atom, second: Atom, a: Side, b: Side, axes: Mapping[int, Var]) -> list[int] | None:
+    """What ``x % c - y % c`` may be, if that is what the atoms are and x and y differ by a constant."""
+    if first.division is None or second.division is None or first.inner is None or second.inner is None:
+        return None
+    (_, divisor, is_remainder), (_, other_divisor, other_is_remainder) = first.division, second.division
+    if not (is_remainder and other_is_remainder and divisor == other_divisor):
+        return None
+    difference = _Difference.of(first.inner, second.inner, a, b, axes)
+    if difference.deltas or difference.loose or not difference.rest.is_point:
+        return None
+    by = difference.rest.low % divisor
+    return [by, by - divisor] if by else [0]
+
+
+def _without(form: Form, number: int) -> Form:
+    return Form(form.constant, {key: term for key, term in form.terms.items() if key != number}, form.spread)
 
 
 def are_two_constants(first: Form, second: Form) -> bool:
