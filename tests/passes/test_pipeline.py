@@ -63,8 +63,8 @@ def test_passes_for_devices_run_for_devices_only():
     device = PassContext(Target("reference"), Capabilities(is_device=True))
     more = [name for name in names(build_pipeline(device), "blocks") if name not in names(build_pipeline(CONTEXT))]
     assert more == [
-        *("lower_thread_reductions", "hoist_shared_memory", "reuse_shared_memory", "insert_barriers"),
-        "lay_out_dynamic_memory",
+        *("lower_thread_reductions", "inline_memory_functions", "hoist_shared_memory", "reuse_shared_memory"),
+        *("insert_barriers", "lay_out_dynamic_memory"),
     ]
     assert names(build_pipeline(device), "blocks")[:2] == ["lower_thread_reductions", "lower_blocks"]
 

@@ -194,7 +194,8 @@ class RegionReader:
         if isinstance(stmt, For):
             accesses = [*self.reads(stmt.minimum, stmt), *self.reads(stmt.extent, stmt)]
             minimum, extent = self.resolved(stmt.minimum), self.resolved(stmt.extent)
-        repeats = isinstance(stmt, While) or stmt.kind is not LoopKind.THREAD
+        count = constant_value(stmt.extent) if isinstance(stmt, For) else None
+        repeats = isinstance(stmt, While) or (stmt.kind is not LoopKind.THREAD and count != 1)
         opened, skew = self.opened, self.skew
         if repeats:
             self.forget_writes(stmt.body)
@@ -219,7 +220,6 @@ class RegionReader:
             stale = self.made.pop()
             self.made[-1] |= stale
             self.forget_writes(stmt.body)
-        count = constant_value(stmt.extent) if isinstance(stmt, For) else None
         return Loop(
             stmt,
             accesses,

@@ -107,7 +107,7 @@ class _Inlining(Mutator):
         names = [Var(param.name, param.type) for param in function.params if isinstance(param, Var)]
         binds = [Bind(name, arg, call.span) for name, arg in zip(names, call.args, strict=True)]
         params = [param for param in function.params if isinstance(param, Var)]
-        body = _Inlined(function.body, dict(zip(params, names, strict=True)), call.span).visit(function.body)
+        body = InlinedBody(function.body, dict(zip(params, names, strict=True)), call.span).visit(function.body)
         *before, last = body.body if isinstance(body, Seq) and body.body else (body,)
         value: Expr | None = None
         if isinstance(last, Return):
@@ -120,7 +120,7 @@ class _Inlining(Mutator):
         return sequence(*binds, *before, final, span=node.span)
 
 
-class _Inlined(Renewal):
+class InlinedBody(Renewal):
     """A copy of a body whose places say through which call they came here."""
 
     def __init__(self, body: Stmt, variables: dict[Var, Any], at: Span | None) -> None:

@@ -25,13 +25,15 @@ meet within one statement, or in two branches of one ``if``, meet whatever barri
 program, and not said here. Neither is one through global memory at indices that are read from memory: such indices
 keep iterations apart in a way that the author knows of.
 
-A function that a kernel calls may touch all of the memory that it is given; barriers within it are its own affair.
+What functions do to memory that threads share is seen where they have been put in the place of their calls
+(``inline_memory_functions``). One that is still called may touch all of the memory that it is given.
 
 Threads of loops that are marked as independent do not meet in global memory.
 
 Each barrier is needed: if one can be left out without any hazard coming back, it is.
 
-Ensures: the same statements otherwise. Needs blocks lowered, and shared memory allocated inside of launch regions.
+Ensures: the same statements otherwise. Needs blocks lowered, functions that are given memory put in place, and shared
+memory allocated inside of launch regions.
 """
 
 from __future__ import annotations
@@ -284,7 +286,7 @@ class _Flow:
     ) -> tuple[_Open, int]:
         pending, place = self.before(chain, place, pending, item.accesses, cause)
         pending = pending | _opened(item.accesses)
-        if not item.repeats:
+        if not item.repeats and not item.divergent:
             return self.once(item, pending, cause), place
         if item.divergent or cause is not None:
             inside = [*item.test, *everything(item.body)]
@@ -304,10 +306,11 @@ class _Flow:
         return after | around | _opened(item.test), place
 
     def once(self, item: Loop, pending: _Open, cause: Branch | Loop | None) -> _Open:
-        """A loop over threads: its body, run by each thread for its own coordinate."""
+        """A loop over threads, whose body each thread runs for its own coordinate, or one of a single iteration."""
         self.frames.append(_Frame())
         after = self.chain(item.body, pending, cause)
-        return after | self.frames.pop().continues
+        frame = self.frames.pop()
+        return after | frame.continues | frame.breaks
 
     def iterations(self, item: Loop, cause: Branch | Loop | None) -> _Open:
         """Go round the loop until nothing new is pending at its end; what is pending there."""
@@ -324,7 +327,9 @@ class _Flow:
             after = after | frame.continues
             if item.test and not self.probing:
                 after = self.before_test(item, after, frame, cause)
-            carried = {_pending(old.access, old.stale | item.stale): None for old in after}
+            carried: _Open = {}
+            if item.repeats:
+                carried = {_pending(old.access, old.stale | item.stale): None for old in after}
             if count == len(self.inserted) and carried.keys() <= around.keys():
                 found = after | frame.breaks
                 self.results[item] = found

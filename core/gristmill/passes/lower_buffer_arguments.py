@@ -38,7 +38,7 @@ from gristmill.ir.expr import AddressOf, BufferRef, CallFunction, Equal, Expr, I
 from gristmill.ir.functor import Mutator, substitute, walk
 from gristmill.ir.memory import Buffer
 from gristmill.ir.module import CallingConvention, Function, FunctionFacts, Module
-from gristmill.ir.span import place_of
+from gristmill.ir.span import Span, place_of
 from gristmill.ir.stmt import Assert, Evaluate, Return, View
 from gristmill.passes.layout import as_int64, offset_of, strides_of
 from gristmill.passes.manager import Pass
@@ -52,7 +52,7 @@ class LowerBufferArguments(Pass):
         takers = {function.name: function for function in module.functions if _takes_buffers(function)}
         if not takers:
             return module
-        calls = _Calls(takers, {function.name for function in module.functions})
+        calls = BufferCalls(takers, {function.name for function in module.functions})
         functions = []
         for function in module.functions:
             found = function.with_body(calls.visit(function.body))
@@ -115,7 +115,29 @@ def _pointer(param: Buffer, given: Buffer) -> tuple[Expr, _Fact | None]:
     return given.data, _Fact(param.offset, offset_of(given), text)
 
 
-class _Calls(Mutator):
+def _assertion(callee: Function, fact: _Fact, span: Span | None) -> Assert:
+    """The check of a fact when a call is made."""
+    condition: Expr = equal(fact.pattern, fact.actual)
+    if fact.unless_at_most_one is not None:
+        condition = disjunction((less_equal(fact.unless_at_most_one, 1), condition))
+    message = (f"{callee.name}: the {fact.text} is ", fact.actual, ", expected ", fact.pattern)
+    return Assert(condition, "ValueError", message, span)
+
+
+@dataclass(frozen=True, slots=True)
+class SolvedCall:
+    """The arguments of a call for what is no buffer, and pointers to the others; the sizes of the callee; and what of
+    its shapes is not proven."""
+
+    args: tuple[Expr, ...]
+    sizes: tuple[Expr, ...]
+    open_checks: tuple[_Fact, ...]
+    asserts: tuple[Assert, ...]
+
+
+class BufferCalls(Mutator):
+    """Changes calls of functions that take buffers; :meth:`solved` says what a call gives."""
+
     def __init__(self, takers: dict[str, Function], names: set[str]) -> None:
         super().__init__()
         self.takers = takers
@@ -134,6 +156,12 @@ class _Calls(Mutator):
         callee = self.takers.get(node.function)
         if callee is None:
             return node
+        found = self.solved(node, callee)
+        args = (*found.args, *found.sizes)
+        return self.checked(node, callee, args, found.open_checks) if found.open_checks else replace(node, args=args)
+
+    def solved(self, node: CallFunction, callee: Function) -> SolvedCall:
+        """What a call of a function that takes buffers gives it. Raises UserError (GM0606)."""
         args: list[Expr] = []
         facts: list[_Fact] = []
         scalars: dict[Var, Expr] = {}
@@ -165,12 +193,10 @@ class _Calls(Mutator):
         for binding in solution.bindings:
             value = self.simplifier.simplify(cast(substitute(binding.value, known), binding.var.dtype))
             known[binding.var] = value
-        sizes = [known[size] for size in callee.sizes]
         checks = [self.check(facts[index], known) for index in solution.checks]
-        open_checks = [check for check in checks if check is not None]
-        if not open_checks:
-            return replace(node, args=(*args, *sizes))
-        return self.checked(node, callee, (*args, *sizes), open_checks)
+        open_checks = tuple(check for check in checks if check is not None)
+        asserts = tuple(_assertion(callee, fact, node.span) for fact in open_checks)
+        return SolvedCall(tuple(args), tuple(known[size] for size in callee.sizes), open_checks, asserts)
 
     def check(self, fact: _Fact, known: dict[Var, Expr]) -> _Fact | None:
         """The fact with sizes put in; None if it is proven."""
@@ -198,13 +224,15 @@ class _Calls(Mutator):
             return var
 
         for number, fact in enumerate(checks):
-            expected, given = parameter(f"expected_{number}", fact.pattern), parameter(f"given_{number}", fact.actual)
-            condition: Expr = equal(expected, given)
-            if fact.unless_at_most_one is not None:
-                size = parameter(f"size_{number}", fact.unless_at_most_one)
-                condition = disjunction((less_equal(size, 1), condition))
-            message = (f"{callee.name}: the {fact.text} is ", given, ", expected ", expected)
-            asserts.append(Assert(condition, "ValueError", message, node.span))
+            named = replace(
+                fact,
+                pattern=parameter(f"expected_{number}", fact.pattern),
+                actual=parameter(f"given_{number}", fact.actual),
+                unless_at_most_one=None
+                if fact.unless_at_most_one is None
+                else parameter(f"size_{number}", fact.unless_at_most_one),
+            )
+            asserts.append(_assertion(callee, named, node.span))
         call = CallFunction(callee.name, params, node.type, node.span)
         last = (Evaluate(call, node.span),) if node.type.is_void else (Return(call, node.span),)
         name = self.new_name(f"checked_{callee.name}")

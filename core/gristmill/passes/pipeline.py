@@ -16,6 +16,7 @@ from gristmill.passes.flatten_buffers import FlattenBuffers
 from gristmill.passes.guard_arithmetic import GuardArithmetic
 from gristmill.passes.hoist_shared_memory import HoistSharedMemory
 from gristmill.passes.inline_functions import InlineFunctions
+from gristmill.passes.inline_memory_functions import InlineMemoryFunctions
 from gristmill.passes.insert_barriers import InsertBarriers
 from gristmill.passes.lay_out_dynamic_memory import LayOutDynamicMemory
 from gristmill.passes.lower_blocks import LowerBlocks
@@ -74,6 +75,11 @@ PHASES: tuple[Phase, ...] = (
             Planned(LowerBlocks, "after the schedule, which needs axes, reads and writes; before all that moves code"),
             Planned(
                 VectorizeOuterLoops, "while each dimension has an index of its own, which tells elements apart", True
+            ),
+            Planned(
+                InlineMemoryFunctions,
+                "before memory gets its place and barriers theirs: both look at all that a launch does to memory",
+                devices=True,
             ),
             Planned(
                 HoistSharedMemory, "after reductions have taken memory, and before regions become kernels", devices=True
