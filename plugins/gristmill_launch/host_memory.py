@@ -1,14 +1,15 @@
-"""Host code that would read or write memory of a device: found, and refused at its place.
+"""Host code that would read or write memory of a device, or hand it to code that would: found, and refused at its place.
 
 Memory of the device is what public functions are given, what reaches a kernel, and views of either; through calls it
-reaches the parameters of helpers. All other memory of host code is the host's own.
+reaches the parameters of helpers. All other memory of host code is the host's own. A C function or a function registered
+with TVM FFI cannot know that an address is a device's, and would take it for one of the host's.
 """
 
 from __future__ import annotations
 
 from gristmill.codegen.device_memory import device_allocations
 from gristmill.errors import Diagnostic, UserError
-from gristmill.ir.expr import CallFunction, Load, Var
+from gristmill.ir.expr import CallExtern, CallFunction, CallPacked, Expr, Load, Var
 from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer, Scope
 from gristmill.ir.module import Function, Module
@@ -36,7 +37,11 @@ def launching_functions(module: Module) -> frozenset[str]:
 
 
 def check_host_memory(module: Module) -> None:
-    """Raise UserError (GM0659) where host code loads or stores elements of device memory."""
+    """Refuse host code that touches memory of the device.
+
+    Raises UserError: GM0659 where it loads or stores elements, GM0666 where it hands such memory to a C function or to a
+    registered one.
+    """
     host = {
         function.name: function
         for function in module.functions
@@ -97,3 +102,23 @@ def _check(function: Function, device: set[Var]) -> None:
                     hint="put this into a loop over threads; a value that the host decides by comes in as a scalar",
                 )
             )
+        if isinstance(node, (CallExtern, CallPacked)):
+            for arg in node.args:
+                if arg.dtype.is_handle and device.intersection(pointers_in(arg)):
+                    raise _handed_out(function, node, arg)
+
+
+def _handed_out(function: Function, call: CallExtern | CallPacked, arg: Expr) -> UserError:
+    callee = f"C function `{call.symbol}`" if isinstance(call, CallExtern) else f"registered function `{call.name}`"
+    name = next(pointers_in(arg)).name.removesuffix("_data")
+    # The span of a variable is where it is defined.
+    span = call.span if isinstance(arg, Var) else arg.span or call.span
+    return UserError(
+        Diagnostic(
+            "GM0666",
+            f"code of the host hands `{name}`, which is memory of the device, to the {callee} in `{function.name}`",
+            place_of(span) or place_of(function.span),
+            label="memory of the device",
+            hint="do the work in a loop over threads, or call the function yourself before or after this one",
+        )
+    )

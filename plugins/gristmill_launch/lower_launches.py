@@ -64,6 +64,7 @@ from gristmill.ir.stmt import DeviceRegion
 from gristmill.ir.target import Target
 from gristmill.passes.manager import Pass
 from gristmill_launch.copies import renewed_function, with_host_calls
+from gristmill_launch.device_calls import check_device_calls
 from gristmill_launch.host_memory import check_host_memory
 from gristmill_launch.outlining import outline
 from gristmill_launch.own_memory import HostMemory
@@ -81,12 +82,14 @@ class LowerLaunches(Pass):
         """The module without calls between targets.
 
         Raises UserError: GM0652-GM0657 for launches that cannot be, GM0658 for a call that its target does not allow,
-        GM0659 for host code that touches memory of the device.
+        GM0659 and GM0666 for host code that touches memory of the device, or hands it to functions of the host;
+        GM0667 for code of the device that calls a function of the host.
         """
         if self.target is None:
             return module
         lowered = _Lowering(module).run()
         check_host_memory(lowered)
+        check_device_calls(lowered)
         return lowered
 
 

@@ -12,7 +12,7 @@ import pytest
 import gristmill
 from gristmill.build import build
 from gristmill.build.report import BuildReport
-from gristmill.errors import UserError
+from gristmill.errors import MissingError, UserError
 from gristmill.interp import ExecutionError, Executor
 from gristmill.ir.dtype import SCALARS
 from gristmill.ir.parser import parse_module
@@ -328,3 +328,45 @@ def test_arrays_that_overlap_are_seen_to(tmp_path: Path, here: Runtimes) -> None
     np.testing.assert_array_equal(other.numpy(), values[::-1] + 1)
     pack.turn(array, array)
     np.testing.assert_array_equal(array.numpy(), wanted)
+
+
+EXTERN = """from gristmill.script import tir as T
+
+
+@T.prim_func
+def add(x: T.Buffer(("n",), "float32"), by: T.float64):
+    kept = T.alloc_buffer((2,), "int32")
+    T.evaluate(T.call_extern("void", "fill", kept.data))
+    total: T.let[T.float64] = T.call_extern("float64", "scaled", by, T.int32(n), kept.data, "units")
+    T.evaluate(T.call_extern("labs", T.int64(1), dtype="int64"))
+    for t in T.thread_binding(n, thread="threadIdx.x"):
+        x[t] = x[t] + T.float32(total)
+"""
+
+
+def test_c_functions_that_host_code_calls(tmp_path: Path, here: Runtimes) -> None:
+    import ctypes
+
+    (tmp_path / "m.py").write_text(EXTERN)
+    declared = '\nextern = { fill = "libkit.so.1", scaled = "libkit.so.1", labs = "libc.so.6" }\n'
+    (tmp_path / "kernels.toml").write_text(MANIFEST + declared)
+    path = build(tmp_path / "kernels.toml").pack("m").path
+    seen: list[Any] = []
+
+    @ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double, ctypes.c_int32, ctypes.c_void_p, ctypes.c_char_p)
+    def scaled(by: float, n: int, kept: int, text: bytes) -> float:
+        seen.append((by, n, list((ctypes.c_int32 * 2).from_address(kept)), text))
+        return by * n
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    def fill(kept: int) -> None:
+        (ctypes.c_int32 * 2).from_address(kept)[:] = [7, 8]
+
+    externs = {"scaled": scaled, "fill": fill}
+    pack = load(path, device=here.device("reference:0"), runtimes=here, externs=externs)
+    array = here.device("reference:0").array(np.zeros(4, np.float32))
+    pack.add(array, 2.5)
+    np.testing.assert_array_equal(array.numpy(), 10)
+    assert seen == [(2.5, 4, [7, 8], b"units")]
+    with pytest.raises(MissingError, match="libkit"):
+        load(path, device=here.device("reference:0"), runtimes=here)

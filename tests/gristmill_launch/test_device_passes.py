@@ -213,10 +213,11 @@ def test_calls_between_two_targets_of_one_processor_become_calls_of_c_symbols() 
         """
         gristmill ir 1
 
-        function @f(x: int32[4], v: int32) -> int32
+        function @f(v: int32) -> int32
           symbol "f"
           target "host"
         {
+          allocate x: int32[4]
           evaluate @fill(buffer(x), v)
           return @next(v) as int32
         }
@@ -239,10 +240,11 @@ def test_calls_between_two_targets_of_one_processor_become_calls_of_c_symbols() 
         extern "fill" from "c"
         extern "next" from "c"
 
-        function @f(x: int32[4], v: int32) -> int32
+        function @f(v: int32) -> int32
           symbol "f"
           target "host"
         {
+          allocate x: int32[4]
           evaluate extern "fill"(&x[0], v)
           return extern "next"(v) as int32
         }

@@ -209,6 +209,40 @@ def clear(y: T.Buffer((4,), "float32")):
     z[0] = T.float32(0)
     ^^^^ GM0659 a loop over threads
 """,
+    "an array handed to a registered function": """
+@T.prim_func
+def f(x: T.Buffer(("n",), "float32")):
+    for t in T.thread_binding(n, "threadIdx.x"):
+        x[t] = x[t] * 2
+    T.evaluate(T.call_packed("kit.log", n, x))
+                                           ^ GM0666 a loop over threads
+""",
+    "a temporary of the device handed to a registered function by a helper": """
+@T.prim_func
+def f(x: T.Buffer(("n",), "float32")):
+    middle = T.alloc_buffer((n,), "float32")
+    for t in T.thread_binding(n, "threadIdx.x"):
+        middle[t] = x[t] * 2
+    log(middle)
+
+@T.prim_func(private=True)
+def log(y: T.Buffer(("n",), "float32")):
+    half = T.decl_buffer((n // 2,), "float32", data=y.data)
+    T.evaluate(T.call_packed("kit.log", half))
+                                        ^^^^ GM0666 a loop over threads
+""",
+    "a kernel that calls a registered function": """
+@T.prim_func
+def f(x: T.Buffer((4,), "float32")):
+    for t in T.thread_binding(4, "threadIdx.x"):
+        told(x, t)
+
+@T.prim_func(private=True)
+def told(x: T.Buffer((4,), "float32"), t: T.int64):
+    T.evaluate(T.call_packed("kit.log", t))
+               ^^^^^^^^^^^^^^^^^^^^^^^^^^^ GM0667 outside of the loops over threads
+    x[t] = x[t] * 2
+""",
     "a launch in a vectorized loop": """
 @T.prim_func
 def f(x: T.Buffer((4, 64), "float32")):
@@ -236,6 +270,60 @@ def down(k: T.int64) -> T.int64:
 @pytest.mark.parametrize("text", MARKED.values(), ids=MARKED)
 def test_it_is_refused_at_its_place(text: str) -> None:
     check_marked(HEAD + text.lstrip("\n"), lambda plain: LOWERING.run(parse_source(plain, "kernel.py").module))
+
+
+def test_the_address_of_an_array_given_to_a_c_function_is_refused() -> None:
+    text = (
+        HEAD
+        + """@T.prim_func
+def f(x: T.Buffer(("n",), "float32")):
+    for t in T.thread_binding(n, "threadIdx.x"):
+        x[t] = x[t] * 2
+    T.evaluate(T.call_extern("int32", "report", T.address_of(x[1])))
+"""
+    )
+    module = parse_source(text, "kernel.py", externs={"report": "libkit.so"}).module
+    with pytest.raises(UserError) as caught:
+        lower(module)
+    (found,) = caught.value.diagnostics
+    assert found.code == "GM0666"
+    assert found.message == (
+        "code of the host hands `x`, which is memory of the device, to the C function `report` in `f`"
+    )
+    assert found.place is not None
+    assert (found.place.line, found.place.column) == (7, 49)
+
+
+def test_a_kernel_that_calls_a_c_function_is_refused() -> None:
+    text = (
+        HEAD
+        + """@T.prim_func
+def f(x: T.Buffer(("n",), "float32")):
+    for t in T.thread_binding(n, "threadIdx.x"):
+        x[t] = T.call_extern("float32", "cbrtf", x[t])
+"""
+    )
+    module = parse_source(text, "kernel.py", externs={"cbrtf": "libm.so.6"}).module
+    with pytest.raises(UserError) as caught:
+        LOWERING.run(module)
+    (found,) = caught.value.diagnostics
+    assert found.code == "GM0667"
+    assert found.message == "code of the device calls the C function `cbrtf`, which the host has, in `f_kernel`"
+    assert found.place is not None
+    assert (found.place.line, found.place.column) == (6, 16)
+
+
+def test_memory_of_the_host_may_be_handed_out() -> None:
+    module = kernels("""
+        @T.prim_func
+        def f(x: T.Buffer(("n",), "float32")):
+            sizes = T.alloc_buffer((1,), "int64")
+            sizes[0] = n
+            T.evaluate(T.call_packed("kit.log", sizes, n))
+            for t in T.thread_binding(n, "threadIdx.x"):
+                x[t] = x[t] * 2
+        """)
+    lower(module)
 
 
 def test_both_places_of_contradicting_extents_are_shown() -> None:
@@ -271,14 +359,14 @@ def test_unequal_extents_that_only_a_call_shows_raise_before_the_launch() -> Non
     assert not x.any()
 
 
-PYTHON_PAGES = ["GM0646", "GM0652", "GM0653", "GM0654", "GM0655", "GM0656", "GM0658", "GM0659"]
+PYTHON_PAGES = ["GM0646", "GM0652", "GM0653", "GM0654", "GM0655", "GM0656", "GM0658", "GM0659", "GM0666", "GM0667"]
 
 
 @pytest.mark.parametrize("code", PYTHON_PAGES)
 def test_the_examples_of_the_pages_do_what_the_pages_say(code: str) -> None:
     wrong, right = re.findall(r"```python\n(.*?)```", (EXPLAIN / f"{code}.md").read_text(), re.DOTALL)
     with pytest.raises(UserError) as caught:
-        lower(kernels(wrong))
+        LOWERING.run(kernels(wrong))
     assert [found.code for found in caught.value.diagnostics] == [code]
     lower(kernels(right))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from gristmill.codegen.packed_interface import EXPORT_PREFIX
@@ -19,16 +20,28 @@ from gristmill.ir.module import CallingConvention
 from gristmill.ir.parser import parse_module
 from gristmill.ir.verify import check
 from gristmill.plugin.protocols import KernelCode, KernelDevice
+from gristmill.runtime.extern_calls import extern_functions
 
 
 class InterpretedHost:
     """Loaded code: host functions as IR, bound to a device and its kernels."""
 
-    def __init__(self, text: str, name: str, kernels: KernelCode, device: KernelDevice) -> None:
-        """``name`` is what messages call the text. Raises UserError (GM04xx) for a text that is no module."""
+    def __init__(
+        self,
+        text: str,
+        name: str,
+        kernels: KernelCode,
+        device: KernelDevice,
+        externs: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        """``name`` is what messages call the text; ``externs`` gives addresses of C functions by symbol.
+
+        Raises UserError (GM04xx) for a text that is no module, MissingError (GM0911) for a C function that there is not.
+        """
         module = parse_module(text, name)
         check(module)
         self._executor = Executor(module)
+        self._externs = extern_functions(module, externs)
         self._kernels = kernels
         self._device = device
         # Functions are prepared when they are first called, which two threads must not do at once.
@@ -52,7 +65,9 @@ class InterpretedHost:
         memories = _DeviceMemories(self._device)
         held = [_argument(arg, memories.space) for arg in args]
         options = ExecutionOptions(
-            packed=_RegisteredFunctions(), launcher=lambda *launch: self._launch(memories, *launch)
+            packed=_RegisteredFunctions(),
+            externs=self._externs,
+            launcher=lambda *launch: self._launch(memories, *launch),
         )
         try:
             with self._lock:

@@ -38,7 +38,7 @@ def place_kernels(
     kernels = cast(KernelCode, device.load(reader.blob(member), member.entry_points, records, externs))
     fitting, refused = _host_parts(reader, member, runtimes)
     if not fitting:
-        return _interpreted(reader, member, kernels, onto), refused
+        return _interpreted(reader, member, kernels, onto, externs), refused
     part, host_device = fitting
     own = kernel_records(part, reader.name)
     host = cast(HostCode, host_device.load(reader.blob(part), part.entry_points, own, externs))
@@ -85,7 +85,7 @@ def _host_parts(
 
 
 def _interpreted(
-    reader: PackReader, member: Member, kernels: KernelCode, device: KernelDevice
+    reader: PackReader, member: Member, kernels: KernelCode, device: KernelDevice, externs: Mapping[str, int]
 ) -> dict[str, tuple[LoadedCode, str]]:
     """The host functions on the executor, from the text that stands in the pack beside the kernels."""
     stem = os.path.splitext(os.path.basename(member.name))[0]
@@ -93,7 +93,7 @@ def _interpreted(
         if text.kind == HOST_IR and os.path.basename(text.name) == f"{stem}.{HOST_IR_SUFFIX}":
             from gristmill.runtime.host_interpreter import InterpretedHost
 
-            host = InterpretedHost(reader.text(text), text.name, kernels, device)
+            host = InterpretedHost(reader.text(text), text.name, kernels, device, externs)
             return {name: (host, function) for name, function in host.entries.items()}
     raise UserError(
         Diagnostic(
