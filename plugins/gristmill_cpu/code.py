@@ -8,28 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gristmill.codegen.extern_table import EXTERN_TABLE
+from gristmill.codegen.host_imports import HOST_IMPORTS
 from gristmill.objfile import check_shared
 from gristmill.plugin.artifacts import KernelRecord
 from gristmill.plugin.protocols import NativeFunction
 from gristmill.runtime.externs import library_function
 from gristmill_cpu.library import Library
-
-ALLOWED_IMPORTS = frozenset(
-    (
-        "TVMFFIBigIntFromByteArray",
-        "TVMFFIErrorMoveFromRaised",
-        "TVMFFIErrorSetRaised",
-        "TVMFFIErrorSetRaisedFromCStr",
-        "TVMFFIErrorSetRaisedFromCStrParts",
-        "TVMFFIFunctionCall",
-        "TVMFFIFunctionGetGlobal",
-        "TVMFFIObjectDecRef",
-        "TVMFFIObjectIncRef",
-        "TVMFFITensorCreateUnsafeView",
-        "TVMFFITensorFromDLPack",
-    )
-)
-"""The functions of the C API of apache-tvm-ffi (tvm/ffi/c_api.h) that code may import, and nothing else."""
 
 _EXTERNS_AT_MOST = 4096
 _TEXT_AT_MOST = 4096
@@ -51,7 +35,7 @@ class CpuCode:
 
         self._function_type = tvm_ffi.Function
         name = f"the code of {kernels[0].name!r}" if kernels else "the code"
-        found = check_shared(data, machine, ALLOWED_IMPORTS, name)
+        found = check_shared(data, machine, HOST_IMPORTS, name)
         self._library = Library(data, name)
         self._records = {kernel.entry: kernel for kernel in kernels}
         self._addresses = {entry: self._library.address(entry) for entry in entry_points}

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from gristmill.ir.dtype import BFLOAT16, DType
+from gristmill.ir.host_interface import CPU_DEVICE_TYPE
 from gristmill.plugin.artifacts import KernelRecord, Scalar
 from gristmill.runtime.arrays import Array, checked_dtype, checked_shape, host_values, numpy_dtype
 from gristmill.runtime.dlpack import tensor_over
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from gristmill_cpu.code import CpuCode
-
-CPU_DEVICE_TYPE = 1
-"""``kDLCPU`` of dlpack.h."""
 
 ARRAY_ALIGNMENT = 64
 """Bytes to whose multiples arrays are aligned: a cache line, and the widest vector register."""

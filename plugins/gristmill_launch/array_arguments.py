@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gristmill.arith.size_equations import Equation, Solution, solve_sizes
-from gristmill.codegen.packed_interface import TypeIndex, packed_dtype
+from gristmill.codegen.packed_interface import packed_dtype
 from gristmill.errors import Diagnostic, UserError
 from gristmill.ir.build import (
     call,
@@ -27,6 +27,7 @@ from gristmill.ir.build import (
 from gristmill.ir.dtype import BOOL, HANDLE, INT32, INT64
 from gristmill.ir.expr import Expr, IfThenElse, IntImm, Mul, Not, Var
 from gristmill.ir.functor import substitute, walk
+from gristmill.ir.host_interface import TypeIndex
 from gristmill.ir.memory import Buffer
 from gristmill.ir.module import Function
 from gristmill.ir.readable import size_text

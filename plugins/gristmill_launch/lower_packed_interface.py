@@ -34,12 +34,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gristmill.codegen.packed_interface import CPU_DEVICE_TYPE, EXPORT_PREFIX
+from gristmill.codegen.packed_interface import EXPORT_PREFIX
 from gristmill.errors import Diagnostic, UserError
 from gristmill.ir.build import call, cast, const, equal, sequence
 from gristmill.ir.dtype import BOOL, HANDLE, INT32, INT64, VOID
 from gristmill.ir.expr import BufferRef, CallFunction, Expr, Not, Var
 from gristmill.ir.functor import substitute
+from gristmill.ir.host_interface import CPU_DEVICE_TYPE
 from gristmill.ir.memory import Buffer, PointerType
 from gristmill.ir.module import CallingConvention, Function, Module
 from gristmill.ir.span import place_of

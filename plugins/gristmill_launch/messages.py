@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gristmill.codegen.packed_interface import DEVICE_TYPE_NAMES, OWN_DEVICE_TYPES, signature_text
+from gristmill.codegen.packed_interface import signature_text
 from gristmill.ir.build import call, const
 from gristmill.ir.dtype import HANDLE, INT32
 from gristmill.ir.expr import Expr, Var
+from gristmill.ir.host_interface import DEVICE_TYPE_NAMES, OWN_DEVICE_TYPES
 from gristmill.ir.module import Function
 from gristmill.ir.span import Span
 from gristmill.ir.stmt import Assert, Stmt

@@ -7,10 +7,10 @@ an array (its data).
 
 from __future__ import annotations
 
-from gristmill.codegen.packed_interface import TypeIndex
 from gristmill.ir.build import call, cast, conjunction, const, disjunction, equal, greater_equal, less_equal, not_equal
 from gristmill.ir.dtype import BOOL, FLOAT64, HANDLE, INT32, INT64, UINT64, DType
 from gristmill.ir.expr import Expr, IfThenElse, Or, Var
+from gristmill.ir.host_interface import TypeIndex
 from gristmill.ir.stmt import Bind, If, Stmt
 from gristmill_launch.messages import Messages
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gristmill.codegen import dispatch_table as table
-from gristmill.codegen.packed_interface import ANY_BYTES, ANY_VALUE_OFFSET, OBJECT_HEADER_BYTES, TypeIndex
+from gristmill.codegen.packed_interface import ANY_BYTES, ANY_VALUE_OFFSET, OBJECT_HEADER_BYTES
+from gristmill.ir.host_interface import TypeIndex
 from gristmill_llvm.packed import TENSOR_DEVICE_TYPE
 
 DISPATCH = f"""

@@ -9,6 +9,7 @@ from typing import ClassVar
 from gristmill.codegen.context_table import KERNELS
 from gristmill.codegen.dispatch_table import DISPATCH_SYMBOL
 from gristmill.codegen.extern_table import EXTERN_TABLE
+from gristmill.codegen.host_imports import HOST_IMPORTS
 from gristmill.codegen.packed_interface import EXPORT_PREFIX
 from gristmill.ir.module import CallingConvention, Function, Module
 from gristmill.ir.target import Target
@@ -36,7 +37,6 @@ class LLVMGenerator:
         from gristmill_llvm.launches import launched_kernels
         from gristmill_llvm.machine import compile_text, message_object
         from gristmill_llvm.modules import module_text
-        from gristmill_llvm.support import TVM_FFI_IMPORTS
 
         profile = profile_of(target)
         written = module_text(module, profile, options.name)
@@ -54,9 +54,7 @@ class LLVMGenerator:
             exports.append(EXTERN_TABLE)
         if kernels:
             exports.append(DISPATCH_SYMBOL)
-        data = link_shared(
-            list(objects.values()), exports=exports, allowed_imports=TVM_FFI_IMPORTS, names=list(objects)
-        )
+        data = link_shared(list(objects.values()), exports=exports, allowed_imports=HOST_IMPORTS, names=list(objects))
         requirements: dict[str, Scalar] = {"cpu_features": ",".join(sorted(all_features(target)))}
         if module.externs:
             pairs = sorted((extern.symbol, extern.library) for extern in module.externs)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from gristmill.codegen.packed_interface import ANY_BYTES, ANY_VALUE_OFFSET, OBJECT_HEADER_BYTES, TypeIndex
+from gristmill.codegen.packed_interface import ANY_BYTES, ANY_VALUE_OFFSET, OBJECT_HEADER_BYTES
 from gristmill.ir.dtype import UINT64, DType
 from gristmill.ir.expr import Call, Expr
+from gristmill.ir.host_interface import TypeIndex
 from gristmill_llvm.context import FunctionContext
 from gristmill_llvm.memory import as_index
 from gristmill_llvm.messages import Form

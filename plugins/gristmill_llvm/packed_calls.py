@@ -8,15 +8,10 @@ in ``cleanups`` while they are held, so that every way out gives them back.
 
 from __future__ import annotations
 
-from gristmill.codegen.packed_interface import (
-    ANY_BYTES,
-    ANY_VALUE_OFFSET,
-    CPU_DEVICE_TYPE,
-    TypeIndex,
-    packed_dtype,
-)
+from gristmill.codegen.packed_interface import ANY_BYTES, ANY_VALUE_OFFSET, packed_dtype
 from gristmill.ir.dtype import UINT8, DType
 from gristmill.ir.expr import BufferRef, CallPacked, StringImm
+from gristmill.ir.host_interface import CPU_DEVICE_TYPE, TypeIndex
 from gristmill.ir.memory import Buffer
 from gristmill_llvm import packed
 from gristmill_llvm.calls import pointer_argument

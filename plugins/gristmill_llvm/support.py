@@ -1,4 +1,4 @@
-"""Functions that generated code calls and that are part of its object: memory. What a module may import.
+"""Functions that generated code calls and that are part of its object: memory.
 
 They are LLVM IR written here; a module gets those that it calls. Nothing of them comes from libc.
 """
@@ -9,17 +9,6 @@ from gristmill_llvm.writer import ModuleWriter
 
 ALLOCATE = "gristmill.allocate"
 RELEASE = "gristmill.release"
-
-TVM_FFI_IMPORTS = (
-    "TVMFFIBigIntFromByteArray",
-    "TVMFFIErrorSetRaisedFromCStrParts",
-    "TVMFFIFunctionCall",
-    "TVMFFIFunctionGetGlobal",
-    "TVMFFIObjectDecRef",
-    "TVMFFITensorCreateUnsafeView",
-    "TVMFFITensorFromDLPack",
-)
-"""Every symbol that an object may import: functions of the C API of apache-tvm-ffi (tvm/ffi/c_api.h)."""
 
 # System calls of Linux on x86-64 (man 2 syscall): the number in rax, which returns the result; rcx and r11 are lost.
 # mmap is 9, munmap 11; PROT_READ | PROT_WRITE is 3, MAP_PRIVATE | MAP_ANONYMOUS is 0x22. Errors are -4095 .. -1.

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import tvm_ffi
 
-from gristmill.codegen.packed_interface import TypeIndex, packed_dtype, signature_text
+from gristmill.codegen.packed_interface import packed_dtype, signature_text
 from gristmill.ir.dtype import BFLOAT16, BOOL, FLOAT32, INT8, UINT64
+from gristmill.ir.host_interface import TypeIndex
 from gristmill.ir.parser import parse_module
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gristmill.codegen.host_imports import HOST_IMPORTS
 from gristmill.ir.dtype import HANDLE, INT64, VOID, DType
 from gristmill.ir.expr import Expr, IntImm, Load, Ramp, Var
 from gristmill.ir.memory import Buffer, PointerType
@@ -22,7 +23,6 @@ from gristmill.plugin.artifacts import Blob
 from gristmill.plugin.protocols import GenerateOptions
 from gristmill_llvm.cpu import resolve
 from gristmill_llvm.generator import LLVMGenerator
-from gristmill_llvm.support import TVM_FFI_IMPORTS
 
 C_TYPES = {
     "bool": ctypes.c_bool,
@@ -97,7 +97,7 @@ def compile_module() -> Callable[..., Loaded]:
         options.setdefault("texts", frozenset(("llvm-ir", "assembly")))
         (blob,) = LLVMGenerator().generate(module, resolve(parse_target(target)), GenerateOptions(**options))
         summary = describe(blob.data, "test.so")
-        assert set(summary.imports) <= set(TVM_FFI_IMPORTS)
+        assert set(summary.imports) <= HOST_IMPORTS
         assert not summary.needed
         return Loaded(blob, module, load_blob(blob))
 

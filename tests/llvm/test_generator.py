@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from gristmill.codegen.host_imports import HOST_IMPORTS
 from gristmill.ir.build import call, const, less
 from gristmill.ir.dtype import FLOAT32, HANDLE, INT32, INT64, VOID
 from gristmill.ir.expr import Add, CallFunction, CallPacked, Load, Mul, Var
@@ -21,7 +22,6 @@ from gristmill.plugin.protocols import GenerateOptions
 from gristmill_llvm.cost import releases_gil
 from gristmill_llvm.cpu import resolve
 from gristmill_llvm.generator import LLVMGenerator
-from gristmill_llvm.support import TVM_FFI_IMPORTS
 
 
 def packed(name, *body, **facts):
@@ -83,7 +83,7 @@ def test_blob():
 
 def test_the_shared_object_is_sound_and_exports_only_what_it_should():
     blob = generate(sample_module())
-    check_shared(blob.data, machine=EM_X86_64, allowed_imports=TVM_FFI_IMPORTS)
+    check_shared(blob.data, machine=EM_X86_64, allowed_imports=HOST_IMPORTS)
     assert sorted(describe(blob.data).exports) == ["__gristmill_externs", *blob.entry_points]
 
 

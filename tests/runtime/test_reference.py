@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from gristmill.codegen.kernel_records import kernel_record, kernels_of
-from gristmill.codegen.packed_interface import OWN_DEVICE_TYPES
 from gristmill.codegen.reference import ReferenceGenerator, resolve
 from gristmill.errors import MissingError, UserError
 from gristmill.interp import ExecutionError
 from gristmill.ir.dtype import SCALARS
+from gristmill.ir.host_interface import OWN_DEVICE_TYPES
 from gristmill.ir.parser import parse_module
 from gristmill.ir.span import Span
 from gristmill.ir.target import parse_target

@@ -1,4 +1,4 @@
-"""The packed host interface in data: type indices, exported names, and how a function's signature is written.
+"""The packed host interface in data: exported names, layouts, and how a function's signature is written.
 
 A public function is exported as ``__tvm_ffi_<symbol>`` with the C signature of the TVM FFI
 (``TVMFFISafeCallType`` in tvm/ffi/c_api.h, apache-tvm-ffi 0.1.15)::
@@ -6,12 +6,10 @@ A public function is exported as ``__tvm_ffi_<symbol>`` with the C signature of 
     int32_t f(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* result);
 
 It returns 0 for success, and otherwise has set an error with ``TVMFFIErrorSetRaisedFromCStr``. Here too are the
-layouts of what it reads, so that a code generator and the reference executor have them from one place.
+layouts of what it reads; the numbers of kinds and devices are in :mod:`gristmill.ir.host_interface`.
 """
 
 from __future__ import annotations
-
-from enum import IntEnum
 
 from gristmill.ir import readable
 from gristmill.ir.dtype import DLPACK_CODES, DType
@@ -21,47 +19,11 @@ EXPORT_PREFIX = "__tvm_ffi_"
 """What ``tvm_ffi.load_module`` puts before a function's name to find its symbol."""
 
 
-class TypeIndex(IntEnum):
-    """What kind of value a ``TVMFFIAny`` holds (``TVMFFITypeIndex`` in tvm/ffi/c_api.h)."""
-
-    NONE = 0
-    INT = 1
-    BOOL = 2
-    FLOAT = 3
-    POINTER = 4
-    DTYPE = 5
-    DEVICE = 6
-    DLTENSOR = 7
-    RAW_TEXT = 8
-    SMALL_TEXT = 11
-    OBJECT = 64
-    TEXT = 65
-    BYTES = 66
-    FUNCTION = 68
-    SHAPE = 69
-    TENSOR = 70
-    ARRAY = 71
-    MAP = 72
-    PYTHON_OBJECT = 74
-    LIST = 75
-    DICT = 76
-    BIG_INT = 78
-
-
 ANY_BYTES = 16
 """Size of a ``TVMFFIAny``: type index (int32), padding, then 8 bytes of value."""
 ANY_VALUE_OFFSET = 8
 OBJECT_HEADER_BYTES = 24
 """Size of a ``TVMFFIObject``: after it stand a tensor object's DLTensor, and a BigInt's word count and words."""
-
-CPU_DEVICE_TYPE = 1
-"""``kDLCPU`` of dlpack.h."""
-
-DEVICE_TYPE_NAMES = {1: "CPU", 2: "CUDA", 3: "CUDA host", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm"}
-"""Names for DLDeviceType, for messages."""
-
-OWN_DEVICE_TYPES = {18258: "reference"}
-"""Names for types of devices that DLPack has no number for; messages of their own code alone speak of them."""
 
 
 def packed_dtype(dtype: DType) -> int:

@@ -17,6 +17,7 @@ import numpy as np
 
 from gristmill.interp.formats import memory_form
 from gristmill.ir.dtype import DType
+from gristmill.ir.host_interface import CPU_DEVICE_TYPE
 
 if TYPE_CHECKING:
     from gristmill.interp.races import Tracker
@@ -76,7 +77,7 @@ class Tensor:
     dtype: DType
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    device_type: int = 1
+    device_type: int = CPU_DEVICE_TYPE
     device_id: int = 0
     states_strides: bool = True
     is_null: bool = False

@@ -13,10 +13,8 @@ from typing import Any
 from gristmill.interp.memory import Pointer, Tensor
 from gristmill.interp.state import Execution
 from gristmill.ir.dtype import DLPACK_CODES, DType
+from gristmill.ir.host_interface import TypeIndex
 from gristmill.ir.packed_texts import dtype_text, kind_text
-
-# Type indices of TVMFFIAny (tvm/ffi/c_api.h).
-NONE, INT, BOOL, FLOAT, POINTER, DLTENSOR, TEXT, TENSOR_OBJECT, BIG_INT = 0, 1, 2, 3, 4, 7, 65, 70, 78
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,7 @@ class AnyValue:
 class AnyResult:
     """Where a packed function stores its result."""
 
-    found: AnyValue = AnyValue(NONE, None)
+    found: AnyValue = AnyValue(TypeIndex.NONE, None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,18 +42,18 @@ class AnyArguments:
 def any_value(found: object) -> AnyValue:
     """A Python value or a tensor as an argument."""
     if found is None:
-        return AnyValue(NONE, None)
+        return AnyValue(TypeIndex.NONE, None)
     if isinstance(found, bool):
-        return AnyValue(BOOL, found)
+        return AnyValue(TypeIndex.BOOL, found)
     if isinstance(found, int):
-        return AnyValue(INT if -(1 << 63) <= found < 1 << 63 else BIG_INT, found)
+        return AnyValue(TypeIndex.INT if -(1 << 63) <= found < 1 << 63 else TypeIndex.BIG_INT, found)
     if isinstance(found, float):
-        return AnyValue(FLOAT, found)
+        return AnyValue(TypeIndex.FLOAT, found)
     if isinstance(found, Tensor):
-        return AnyValue(DLTENSOR, found)
+        return AnyValue(TypeIndex.DLTENSOR, found)
     if isinstance(found, str):
-        return AnyValue(TEXT, found)
-    return AnyValue(POINTER, found)
+        return AnyValue(TypeIndex.TEXT, found)
+    return AnyValue(TypeIndex.POINTER, found)
 
 
 def _argument(execution: Execution, site: int, operation: str, array: Any, index: int, kinds: tuple[int, ...]) -> Any:
@@ -84,47 +82,47 @@ def packed_kind_text(execution: Execution, site: int, array: Any, index: int) ->
 
 
 def packed_int(execution: Execution, site: int, array: Any, index: int) -> int:
-    return int(_argument(execution, site, "packed_int", array, index, (INT, BOOL)).held)
+    return int(_argument(execution, site, "packed_int", array, index, (TypeIndex.INT, TypeIndex.BOOL)).held)
 
 
 def packed_float(execution: Execution, site: int, array: Any, index: int) -> float:
-    return float(_argument(execution, site, "packed_float", array, index, (FLOAT,)).held)
+    return float(_argument(execution, site, "packed_float", array, index, (TypeIndex.FLOAT,)).held)
 
 
 def packed_big_fits(execution: Execution, site: int, array: Any, index: int) -> bool:
-    found = _argument(execution, site, "packed_big_fits", array, index, (BIG_INT,)).held
+    found = _argument(execution, site, "packed_big_fits", array, index, (TypeIndex.BIG_INT,)).held
     return bool(1 << 63 <= found < 1 << 64)
 
 
 def packed_big(execution: Execution, site: int, array: Any, index: int) -> int:
-    found = int(_argument(execution, site, "packed_big", array, index, (BIG_INT,)).held)
+    found = int(_argument(execution, site, "packed_big", array, index, (TypeIndex.BIG_INT,)).held)
     if not 1 << 63 <= found < 1 << 64:
         execution.precondition(site, "packed_big", "the argument is from 2**63 to 2**64 - 1", (found,), None)
     return found
 
 
 def packed_pointer(execution: Execution, site: int, array: Any, index: int) -> Any:
-    return _argument(execution, site, "packed_pointer", array, index, (NONE, POINTER)).held
+    return _argument(execution, site, "packed_pointer", array, index, (TypeIndex.NONE, TypeIndex.POINTER)).held
 
 
 def packed_tensor(execution: Execution, site: int, array: Any, index: int) -> Any:
-    return _argument(execution, site, "packed_tensor", array, index, (DLTENSOR, TENSOR_OBJECT)).held
+    return _argument(execution, site, "packed_tensor", array, index, (TypeIndex.DLTENSOR, TypeIndex.TENSOR)).held
 
 
 def packed_return(execution: Execution, site: int, result: Any, found: Any, dtype: DType) -> None:
     if not isinstance(result, AnyResult):
         execution.precondition(site, "packed_return", "the first operand is the place of the result", (result,), None)
     if dtype.is_bool:
-        result.found = AnyValue(BOOL, bool(found))
+        result.found = AnyValue(TypeIndex.BOOL, bool(found))
     elif dtype.is_integer:
         # What int64 cannot hold travels as an object, which Python reads as the same int.
         result.found = any_value(int(found))
     elif dtype.is_float:
-        result.found = AnyValue(FLOAT, float(found))
+        result.found = AnyValue(TypeIndex.FLOAT, float(found))
     elif dtype.is_void:
-        result.found = AnyValue(NONE, None)
+        result.found = AnyValue(TypeIndex.NONE, None)
     else:
-        result.found = AnyValue(POINTER, found)
+        result.found = AnyValue(TypeIndex.POINTER, found)
 
 
 def _tensor(execution: Execution, site: int, operation: str, tensor: Any) -> Tensor:

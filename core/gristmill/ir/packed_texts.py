@@ -1,7 +1,6 @@
 """What ``packed_kind_text`` and ``tensor_dtype_text`` say: the texts that messages about arguments are made of.
 
-The numbers are those of TVM FFI (``TVMFFITypeIndex`` in tvm/ffi/c_api.h) and of DLPack (``DLDataTypeCode`` in
-dlpack.h). A text may hold numbers; each stands as a name in braces.
+Dtypes have the codes of DLPack (``DLDataTypeCode`` in dlpack.h). A text may hold numbers; each stands as a name in braces.
 """
 
 from __future__ import annotations
@@ -10,23 +9,24 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from gristmill.ir.dtype import DLPACK_CODES, TypeCode
+from gristmill.ir.host_interface import TypeIndex
 
 KIND_TEXTS: Mapping[int, str] = MappingProxyType(
     {
-        0: "None",
-        1: "an int",
-        2: "a bool",
-        3: "a float",
-        4: "a pointer",
-        7: "an array",
-        8: "a str",
-        11: "a str",
-        65: "a str",
-        70: "an array",
-        71: "a list or tuple",
-        74: "a Python object that is neither a number nor an array (for a numpy.bool_ write bool(...))",
-        75: "a list or tuple",
-        78: "an int beyond 64 bits",
+        TypeIndex.NONE: "None",
+        TypeIndex.INT: "an int",
+        TypeIndex.BOOL: "a bool",
+        TypeIndex.FLOAT: "a float",
+        TypeIndex.POINTER: "a pointer",
+        TypeIndex.DLTENSOR: "an array",
+        TypeIndex.RAW_TEXT: "a str",
+        TypeIndex.SMALL_TEXT: "a str",
+        TypeIndex.TEXT: "a str",
+        TypeIndex.TENSOR: "an array",
+        TypeIndex.ARRAY: "a list or tuple",
+        TypeIndex.PYTHON_OBJECT: "a Python object that is neither a number nor an array (for a numpy.bool_ write bool(...))",
+        TypeIndex.LIST: "a list or tuple",
+        TypeIndex.BIG_INT: "an int beyond 64 bits",
     }
 )
 """Type index of an argument to what people call such a value."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from gristmill.ir.host_interface import CPU_DEVICE_TYPE
 from gristmill.ir.module import Module
 from gristmill.ir.target import Target
 from gristmill.plugin.artifacts import Blob, Capabilities, KernelRecord, Scalar
@@ -57,7 +58,7 @@ class TargetKind:
     keys: tuple[KeyDescription, ...] = ()
     architectures: tuple[str, ...] = ()
     """Known names after the colon, for lists and suggestions; ``resolve`` decides."""
-    device_type: int = 1
+    device_type: int = CPU_DEVICE_TYPE
     texts: tuple[str, ...] = ()
     """The kinds of text for people that its generator can make, as ``assembly``."""
     from_device: Callable[[Target, Mapping[str, Scalar]], Target] | None = None

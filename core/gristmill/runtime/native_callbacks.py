@@ -12,7 +12,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from gristmill.codegen.packed_interface import OBJECT_HEADER_BYTES, TypeIndex
+from gristmill.codegen.packed_interface import OBJECT_HEADER_BYTES
+from gristmill.ir.host_interface import TypeIndex
 from gristmill.plugin.protocols import KernelDevice, NativeLaunch
 
 _LAUNCH = ctypes.CFUNCTYPE(
