@@ -9,9 +9,10 @@ import math
 from collections.abc import Callable, Mapping
 
 from gristmill.ir.dtype import DType
+from gristmill.ir.effects import is_exchange
 from gristmill.ir.expr import Call
 from gristmill_llvm.context import FunctionContext
-from gristmill_llvm.refusals import refused_operation
+from gristmill_llvm.refusals import refused_construct, refused_operation
 from gristmill_llvm.types import floating, integer, register_type, suffix, zero
 
 Emit = Callable[[FunctionContext, Call, list[str]], str]
@@ -132,7 +133,11 @@ NATIVE: Mapping[str, Emit] = {
 
 
 def emit_operation(context: FunctionContext, node: Call) -> str:
-    """The value of an operation other than those of the packed interface. Raises Unsupported (GM0663)."""
+    """The value of an operation other than those of the packed interface. Raises Unsupported (GM0661, GM0663)."""
+    if is_exchange(node):
+        remedy = "write a plain loop for the CPU, or build the function for a device"
+        what = f"`{node.op}`, an exchange between threads,"
+        raise refused_construct(what, context.profile.target, remedy, node.span)
     emit = NATIVE.get(node.op.name)
     if emit is None or node.op.name not in context.profile.operations:
         raise refused_operation(node.op.name, node.dtype, context.profile.target, node.span)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gristmill.errors import Unsupported
-from gristmill.ir.build import const
-from gristmill.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, HANDLE, INT32, INT64, VOID
+from gristmill.ir.build import call, const
+from gristmill.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, HANDLE, INT32, INT64, VOID
 from gristmill.ir.expr import Add, Cast, Load, Reinterpret, Var
 from gristmill.ir.memory import Buffer, PointerType, Scope
 from gristmill.ir.module import CallingConvention, Function, FunctionFacts
@@ -100,6 +100,10 @@ def nothing():
         ),
         (Barrier(BarrierScope.BLOCK, HERE), "barrier"),
         (Launch("kernel", (), (), (), span=HERE), "`kernel`"),
+        (
+            Bind(Var("b", BOOL), call("warp_any", const(1, BOOL), const(32, INT32), span=HERE), HERE),
+            "`warp_any`, an exchange between threads,",
+        ),
         (Block("b", (), None, None, None, (), (), None, nothing(), HERE), "block `b`"),
     ],
 )

@@ -139,9 +139,9 @@ CASES = {
     a = T.allocate_const([1, 2], "int32", [2])
         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ GM0294 store the values in a local buffer
 """,
-    "warp shuffle": """
-    x[0] = T.tvm_warp_shuffle(0, x[1], 1, 32, 32)
-           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ GM0295 pass the values through a buffer of scope "shared"
+    "sum over the threads of a warp": """
+    T.tvm_thread_allreduce(x)
+    ^^^^^^^^^^^^^^^^^^^^^^^^^ GM0295 use `T.warp_shuffle_down(x, 16)` and its like
 """,
     "thread axes of one vendor": """
     b = T.cta_id([4], parent="kernel")

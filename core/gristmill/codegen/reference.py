@@ -23,16 +23,21 @@ from gristmill.plugin.target_data import device_limits, target_table
 
 NAME = "reference"
 BLOB_KIND = "gmir"
+SHUFFLES = "warp_shuffles"
+"""The feature without which nothing is exchanged between threads but through memory, as on the least of devices."""
 _SPAN = re.compile(r'^(  #\d+ = )("(?:[^"\\]|\\.)*")', re.MULTILINE)
 
 
 def resolve(target: Target) -> Target:
-    """The target itself: there is one reference device.
+    """The target itself: there is one reference device, which may be taken as one that has shuffles.
 
-    Raises ValueError for anything after its name, and for limits that are below 1 or above the device's.
+    Raises ValueError for anything else after its name, and for limits that are below 1 or above the device's.
     """
-    if target.arch or target.features:
-        raise ValueError(f"the reference device has no architectures or features; write `{NAME}`")
+    if target.arch:
+        raise ValueError(f"the reference device has no architectures; write `{NAME}`")
+    unknown = [feature for feature in target.features if feature != SHUFFLES]
+    if unknown:
+        raise ValueError(f"the reference device has no feature `{unknown[0]}`; its only one is `{NAME}+{SHUFFLES}`")
     check_limits(target, device_limits(NAME))
     return target
 
@@ -48,7 +53,12 @@ def capabilities(target: Target) -> Capabilities:
     from gristmill.ir.op import OPS
 
     limits = with_limits_of(target, device_limits(NAME))
-    return replace(limits, dtypes=frozenset(SCALARS), native_operations=frozenset(OPS))
+    return replace(
+        limits,
+        dtypes=frozenset(SCALARS),
+        native_operations=frozenset(OPS),
+        warp_shuffles=SHUFFLES in target.features,
+    )
 
 
 def _device_type() -> int:
@@ -62,10 +72,12 @@ class ReferenceGenerator:
     name: ClassVar[str] = NAME
 
     def generate(self, module: Module, target: Target, options: GenerateOptions) -> Sequence[Blob]:
-        """One blob with all kernels, and the functions that they call."""
+        """One blob with all kernels, and the functions that they call. Raises Unsupported (GM0668)."""
+        from gristmill.codegen.exchanges import check_exchanges
         from gristmill.codegen.kernel_records import kernel_record, kernels_of
         from gristmill.ir.printer import print_module
 
+        check_exchanges(module, str(target), capabilities(target))
         records = tuple(kernel_record(function, module) for function in kernels_of(module))
         text = _SPAN.sub(_without_folders, print_module(module, spans=True))
         return [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from gristmill.ir.effects import is_exchange
 from gristmill.ir.expr import AddressOf, BufferRef, CallFunction, Expr, Load, Var
 from gristmill.ir.functor import children, substitute, walk
 from gristmill.ir.memory import Buffer, Region, Scope
@@ -28,14 +29,14 @@ from gristmill.ir.stmt import (
 )
 
 
-def functions_with_barriers(module: Module) -> frozenset[str]:
-    """The functions in which a barrier may be reached, directly or through calls."""
+def functions_that_wait(module: Module) -> frozenset[str]:
+    """The functions in which a thread may wait for others, directly or through calls."""
     calls: dict[str, set[str]] = {}
     found = set()
     for function in module.functions:
         calls[function.name] = set()
         for node in walk(function.body):
-            if isinstance(node, Barrier):
+            if isinstance(node, Barrier) or is_exchange(node):
                 found.add(function.name)
             elif isinstance(node, CallFunction):
                 calls[function.name].add(node.function)
@@ -47,10 +48,10 @@ def functions_with_barriers(module: Module) -> frozenset[str]:
     return frozenset(found)
 
 
-def has_barriers(node: Node, with_barriers: frozenset[str]) -> bool:
-    """Whether a barrier may be reached in the code."""
+def may_wait(node: Node, waiting: frozenset[str]) -> bool:
+    """Whether a barrier or an exchange between threads may be reached in the code."""
     return any(
-        isinstance(part, Barrier) or (isinstance(part, CallFunction) and part.function in with_barriers)
+        isinstance(part, Barrier) or is_exchange(part) or (isinstance(part, CallFunction) and part.function in waiting)
         for part in walk(node)
     )
 

@@ -115,7 +115,7 @@ class Executor:
         values = take_arguments(found, args)
         execution = self.execution(options)
         site = self.program.site(Site(kernel, found.span, kernel))
-        barriers = self.program.barriers if kernel in self.program.with_barriers else None
+        barriers = self.program.barriers if kernel in self.program.that_wait else None
         self.guarded(
             execution,
             lambda: launch(execution, code, tuple(values), extents, site, Strand(), barriers, dynamic_shared),

@@ -21,6 +21,7 @@ from gristmill.interp.source import INDENTATION_AT_MOST, Line
 from gristmill.interp.values import Value, floating, integer, value
 from gristmill.ir import expr as e
 from gristmill.ir.dtype import BOOL, DType
+from gristmill.ir.effects import is_exchange
 from gristmill.ir.functor import Functor
 from gristmill.ir.memory import Buffer
 from gristmill.ir.node import Node
@@ -58,6 +59,10 @@ class ExpressionWriter(BufferAccess, Functor[Any], over=()):
         raise NotImplementedError
 
     def call_function(self, node: e.CallFunction, args: list[str]) -> Value:
+        raise NotImplementedError
+
+    def exchange(self, node: e.Call, args: list[Value]) -> Value:
+        """The value of an exchange between threads."""
         raise NotImplementedError
 
     def tensor_text(self, buffer: Buffer, site: int) -> str:
@@ -289,6 +294,8 @@ class ExpressionWriter(BufferAccess, Functor[Any], over=()):
         for arg in node.args:
             args.append((yield arg))
         name = node.op.name
+        if is_exchange(node):
+            return self.exchange(node, [self.named(arg) for arg in args])
         site = self.site(node, name)
         if name in _HELPER_NAMES:
             texts = ", ".join(arg.text for arg in args)

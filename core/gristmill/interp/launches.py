@@ -7,14 +7,16 @@ thread; where several threads store there, they do one and the same piece of wor
 
 from __future__ import annotations
 
-from gristmill.interp.analysis import has_barriers, launch_plan, used_memory
+from gristmill.interp.analysis import launch_plan, may_wait, used_memory
 from gristmill.interp.blocks import BlockWriter
 from gristmill.interp.buffers import tuple_text
 from gristmill.interp.definitions import Context, Mode
+from gristmill.interp.exchanges import alone
 from gristmill.interp.expressions import Raw, Visit
 from gristmill.interp.runtime_reports import AXES
 from gristmill.interp.source import Line, captures
 from gristmill.interp.values import Value, value
+from gristmill.ir import expr as e
 from gristmill.ir import stmt as s
 from gristmill.ir.memory import Scope
 
@@ -22,12 +24,21 @@ from gristmill.ir.memory import Scope
 class LaunchWriter(BlockWriter, over=()):
     """Writes loops over threads, barriers and launches."""
 
-    with_barriers: frozenset[str]
+    that_wait: frozenset[str]
 
     def visit_Barrier(self, node: s.Barrier) -> None:
         # Outside of launches one thread runs alone, and waits for nobody.
         if self.context.mode is Mode.DEVICE:
             self.writer.emit(f"yield {self.barrier_site(node)}")
+
+    def exchange(self, node: e.Call, args: list[Value]) -> Value:
+        site = self.site(node, node.op.name)
+        if self.context.mode is not Mode.DEVICE:
+            return self.named(value(alone(node.op.name, args[0].text), node.type, 1))
+        operands = [f"{args[-1].low}", *(arg.text for arg in args[:-1])]
+        name = self.writer.fresh("t")
+        self.writer.emit(f"{name} = yield Exchange({site}, {self.constant(node.op.name)}, {', '.join(operands)})")
+        return value(name, node.type)
 
     def barrier_site(self, node: s.Barrier) -> int:
         raise NotImplementedError
@@ -78,7 +89,7 @@ class LaunchWriter(BlockWriter, over=()):
         outer, strand, names = self.context, self.strand, dict(self.names_of)
         variables = dict(self.variables)
         before = self.writer.names
-        generator = has_barriers(node, self.with_barriers)
+        generator = may_wait(node, self.that_wait)
         coordinates = tuple(self.writer.fresh("k") for _ in AXES)
         self.context = Context(Mode.DEVICE, coordinates, axes=tuple(plan.extents), ends_thread=True)
         self.strand = "X"

@@ -13,9 +13,10 @@ from itertools import count
 from types import TracebackType
 from typing import Any
 
-from gristmill.interp.analysis import functions_with_barriers, has_barriers, plain_scalars
+from gristmill.interp.analysis import functions_that_wait, may_wait, plain_scalars
 from gristmill.interp.buffers import tuple_text
 from gristmill.interp.definitions import Context, Mode
+from gristmill.interp.exchanges import Exchange
 from gristmill.interp.expressions import Visit
 from gristmill.interp.formats import decode_bfloat16_table, decode_float16_table
 from gristmill.interp.lockstep import LockStepWriter
@@ -42,6 +43,8 @@ from gristmill.ir.stmt import BarrierScope
 from gristmill.recursion import room_for
 
 _DTYPE = re.compile(r"\bDT_(\w+)\b")
+_WAIT = re.compile(r"(^|= |\()yield ")
+"""What a line has by which a generator waits: a barrier, an exchange, a call of a generator."""
 _FILES = count()
 _COMPILER_FRAMES = 9_000
 
@@ -65,7 +68,7 @@ class Program:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.functions = {function.name: function for function in module.functions}
-        self.with_barriers = functions_with_barriers(module)
+        self.that_wait = functions_that_wait(module)
         self.sites: list[Site] = []
         self.barriers: dict[int, BarrierScope] = {}
         self.line_sites: dict[str, list[int]] = {}
@@ -84,6 +87,7 @@ class Program:
             "disjoint": disjoint,
             "AXES": AXES,
             "BARRIERS": self.barriers,
+            "Exchange": Exchange,
             "BREAK": Ending(),
             "CONTINUE": Ending(),
             "launch": launch,
@@ -202,7 +206,7 @@ class FunctionWriter(LockStepWriter, over=(*EXPRESSIONS, *STATEMENTS)):
         self.program = program
         self.function = function
         self.scalars = scalars
-        self.with_barriers = program.with_barriers
+        self.that_wait = program.that_wait
         self.writer = Writer()
         self.strand = "X"
         self.span = function.span
@@ -217,8 +221,8 @@ class FunctionWriter(LockStepWriter, over=(*EXPRESSIONS, *STATEMENTS)):
             or (isinstance(node, s.For) and node.kind in (s.LoopKind.THREAD, s.LoopKind.PARALLEL))
             for node in walk(function.body)
         )
-        # Only a generator can wait at a barrier; where nothing waits a plain function is faster.
-        self.is_generator = mode is Mode.DEVICE and has_barriers(function.body, program.with_barriers)
+        # Only a generator can wait for other threads; where nothing waits a plain function is faster.
+        self.is_generator = mode is Mode.DEVICE and may_wait(function.body, program.that_wait)
 
     def chunks_for(self, name: str) -> list[Chunk]:
         """The Python functions: parts first, the function itself last."""
@@ -305,7 +309,7 @@ class FunctionWriter(LockStepWriter, over=(*EXPRESSIONS, *STATEMENTS)):
         taken = captures([*lines, *ending], before)
         name = self.function_of([*lines, *ending], taken)
         call = f"{name}(E, {', '.join(('X', *taken))})"
-        waits = any(line.text.startswith("yield ") or "yield from " in line.text for line in lines)
+        waits = any(_WAIT.search(line.text) for line in lines)
         return f"(yield from {call})" if waits else call
 
     def call_function(self, node: e.CallFunction, args: list[str]) -> Value:
@@ -314,7 +318,7 @@ class FunctionWriter(LockStepWriter, over=(*EXPRESSIONS, *STATEMENTS)):
         site = self.site(node, callee.name)
         name = self.program.request(callee, mode)
         call = f"{name}(E, {', '.join((self.strand, *args))})"
-        if mode is Mode.DEVICE and callee.name in self.with_barriers:
+        if mode is Mode.DEVICE and callee.name in self.that_wait:
             call = f"(yield from {call})"
         self.writer.emit(f"E.enter({site})")
         found = self.writer.fresh("t")
@@ -347,7 +351,7 @@ class FunctionWriter(LockStepWriter, over=(*EXPRESSIONS, *STATEMENTS)):
             called = self.program.constant(kernel.name)
             return f"launch_elsewhere(E, {site}, {called}, {tuple_text(args)}, ({sizes}), {dynamic})"
         name = self.program.request(kernel, Mode.DEVICE)
-        waits = kernel.name in self.with_barriers
+        waits = kernel.name in self.that_wait
         entries = ", ".join(
             f"AXES[{AXES.index(axis)}]: {extent}" for axis, extent in zip(node.axes, extents, strict=True)
         )

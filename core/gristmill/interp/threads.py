@@ -1,9 +1,10 @@
 """Launches: every thread of a block runs the same code, and a barrier holds it until the others come.
 
-Code with barriers is a generator that yields the number of the barrier's site; the scheduler steps the threads of a
+Code that waits is a generator. At a barrier it yields the number of its site; the scheduler steps the threads of a
 block to their next barrier, checks that all of them that still run stand at the same one, and lets them go on. Blocks
 run one after another. A thread that ended by ``return`` is not waited for; one that reached the end of the code
-without passing a barrier at which others wait has diverged.
+without passing a barrier at which others wait has diverged. At an exchange it yields what the thread brings, and is sent
+what the thread gets once all of its group have come.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from gristmill.errors import Note
+from gristmill.interp.exchanges import EndedLane, Exchange, exchanged
 from gristmill.interp.memory import Memory
 from gristmill.interp.races import Strand
 from gristmill.interp.reports import ExecutionError, report
@@ -34,9 +36,11 @@ class RunningBlock:
 @dataclass(slots=True, eq=False)
 class _Thread:
     strand: Strand
-    code: Generator[int, None, Any]
+    code: Generator[int | Exchange, Any, Any]
     number: int
     waits_at: int | None = None
+    brings: Exchange | None = None
+    gets: Any = None
     ended: bool = False
     returned: bool = False
 
@@ -178,15 +182,46 @@ class _BlockRun:
             waiting = [thread for thread in threads if thread.waits_at is not None]
             if not waiting:
                 return
-            if not self.release_warps(threads, barriers):
+            if not self.release_groups(threads) and not self.release_warps(threads, barriers):
                 self.release_block(threads, waiting, barriers)
 
     def advance(self, thread: _Thread) -> None:
         try:
-            thread.waits_at = next(thread.code)
+            found = thread.code.send(thread.gets)
+            thread.gets = None
+            if isinstance(found, Exchange):
+                thread.brings, thread.waits_at = found, found.site
+            else:
+                thread.waits_at = found
         except StopIteration as done:
             thread.ended = True
             thread.returned = done.value is not None
+
+    def release_groups(self, threads: list[_Thread]) -> bool:
+        """Let the groups go on all of whose threads have come to one exchange; whether there was one."""
+        released = False
+        for number, thread in enumerate(threads):
+            brought = thread.brings
+            if brought is None:
+                continue
+            group = self.group_of(threads, number)
+            if any(not other.returned and other.waits_at != brought.site for other in group):
+                continue
+            try:
+                found = exchanged([other.brings for other in group])
+            except EndedLane as ended:
+                raise self.ended(group, ended, brought) from None
+            for other, gets in zip(group, found, strict=True):
+                other.brings, other.waits_at, other.gets = None, None, gets
+            released = True
+        return released
+
+    def group_of(self, threads: list[_Thread], number: int) -> list[_Thread]:
+        """The threads that a waiting one makes an exchange with."""
+        brought = threads[number].brings
+        assert brought is not None
+        start = number - number % brought.width
+        return threads[start : start + brought.width]
 
     def release_warps(self, threads: list[_Thread], barriers: Mapping[int, BarrierScope]) -> bool:
         """Let the warps go on whose threads all wait at a barrier of the warp; whether there was one."""
@@ -195,7 +230,7 @@ class _BlockRun:
         for start in range(0, len(threads), size):
             warp = threads[start : start + size]
             sites = {thread.waits_at for thread in warp if not thread.returned}
-            if len(sites) == 1 and (site := sites.pop()) is not None and barriers[site] is BarrierScope.WARP:
+            if len(sites) == 1 and (site := sites.pop()) is not None and barriers.get(site) is BarrierScope.WARP:
                 number = start // size
                 self.warp_epochs[number] = self.warp_epochs.get(number, 0) + 1
                 for thread in warp:
@@ -209,6 +244,9 @@ class _BlockRun:
     ) -> None:
         sites = {thread.waits_at for thread in threads if not thread.returned}
         site = sites.pop()
+        exchanging = next((thread for thread in waiting if thread.brings is not None), None)
+        if exchanging is not None:
+            raise self.parted(threads, exchanging)
         if sites or site is None or barriers[site] is BarrierScope.WARP:
             raise self.diverged(threads, waiting)
         self.shared_epoch += 1
@@ -220,30 +258,59 @@ class _BlockRun:
 
     def diverged(self, threads: list[_Thread], waiting: list[_Thread]) -> ExecutionError:
         """The report that says how many threads stand where, with one of each group by name."""
-        sites = self.execution.sites
+        first = waiting[0].waits_at
+        assert first is not None
+        count, notes = self.places(threads, first)
+        return report(
+            "GM0503",
+            f"only {count} of {len(threads)} threads of the block come to this barrier",
+            self.execution.sites[first],
+            label="all threads of the block that still run must come here",
+            hint="take the barrier out of code that only some threads run (an `if`, a loop of unequal length)",
+            notes=notes,
+        )
+
+    def parted(self, threads: list[_Thread], thread: _Thread) -> ExecutionError:
+        """The report of an exchange to which only some threads of a group come."""
+        brought = thread.brings
+        assert brought is not None
+        group = self.group_of(threads, thread.number)
+        count, notes = self.places(group, brought.site)
+        return report(
+            "GM0520",
+            f"only {count} of {len(group)} threads of a group come to this `{brought.operation}`",
+            self.execution.sites[brought.site],
+            label=f"all of {brought.width} consecutive threads that still run must come here",
+            hint="take it out of code that only some of them run: bind its result before the `if`, and use it there",
+            notes=notes,
+        )
+
+    def ended(self, group: list[_Thread], ended: EndedLane, brought: Exchange) -> ExecutionError:
+        """The report of a thread that reads what one that has ended would bring."""
+        names = [
+            self.block.shape.describe(self.block.number, group[lane].number) for lane in (ended.reader, ended.source)
+        ]
+        return report(
+            "GM0521",
+            f"lane {ended.reader} reads lane {ended.source} by `{brought.operation}`, and the thread there has ended",
+            self.execution.sites[brought.site],
+            label="it brings nothing here",
+            hint="let threads without work go on with a neutral value, rather than return before the exchange",
+            notes=(Note(f"lane {ended.reader} is ({names[0]}), lane {ended.source} was ({names[1]})"),),
+        )
+
+    def places(self, threads: list[_Thread], here: int) -> tuple[int, tuple[Note, ...]]:
+        """How many of some threads wait at a site, and notes that say where each of them stands."""
         groups: dict[int | None, list[_Thread]] = {}
         for thread in threads:
             if not thread.returned:
                 groups.setdefault(thread.waits_at, []).append(thread)
-        shape = self.block.shape
-
-        def example(group: list[_Thread]) -> str:
-            names = f"({shape.describe(self.block.number, group[0].number)})"
-            return f"{len(group)} of {len(threads)} threads, {names} among them,"
-
-        first = waiting[0].waits_at
-        assert first is not None
         notes = []
         for site, group in groups.items():
+            names = f"({self.block.shape.describe(self.block.number, group[0].number)})"
+            example = f"{len(group)} of {len(threads)} threads, {names} among them,"
             if site is None:
-                notes.append(Note(f"{example(group)} ended without coming to it"))
+                notes.append(Note(f"{example} ended without coming to it"))
             else:
-                notes.append(Note(f"{example(group)} wait here", sites[site].place))
-        return report(
-            "GM0503",
-            f"only {len(groups[first])} of {len(threads)} threads of the block come to this barrier",
-            sites[first],
-            label="all threads of the block that still run must come here",
-            hint="take the barrier out of code that only some threads run (an `if`, a loop of unequal length)",
-            notes=tuple(notes),
-        )
+                notes.append(Note(f"{example} wait here", self.execution.sites[site].place))
+        return len(groups[here]), tuple(notes)

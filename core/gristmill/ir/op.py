@@ -31,6 +31,8 @@ class Operands(Enum):
     NUMBER = "number"
     """Integers or floats, all of one type, any lanes."""
     BOOL = "bool"
+    WARP = "warp"
+    """A scalar to exchange, how far or from which lane (int32) where the operation has three, and the constant width."""
     ANY = "any"
     """What the operation's own text says."""
 
@@ -137,6 +139,34 @@ MEMORY = (
     ),
 )
 
+WARP_WIDTH_AT_MOST = 64
+"""The widest exchange between threads: no device has larger warps (AMD's wave64)."""
+
+
+def _warp(name: str, meaning: str, arity: int = 3, result: Result = Result.SAME, stated: str = "") -> Op:
+    return Op(name, arity, Operands.WARP, result, Exactness.EXACT, meaning, pure=False, stated=stated)
+
+
+# Exchanges between threads that run side by side, without memory. The last operand is the width, a constant power of
+# two up to 64: the threads of a block, counted with x fastest, then y, then z, are cut into groups of so many (the last
+# may have fewer), and a thread's number in its group is its lane. All threads of a group that have not ended come to an
+# exchange together. It orders no accesses to memory. Outside of launches a thread is alone in its group. A target has
+# exchanges up to the width of its warps; their meaning does not depend on it. An exchange is the whole value of a
+# binding, so that no pass moves it to where only some threads come by.
+_LANE = "a of the lane {}; the thread's own a if no thread has that lane"
+_VOTE = "Of the threads of the group that have not ended"
+WARP = (
+    _warp("warp_shuffle", _LANE.format("b mod width")),
+    _warp("warp_shuffle_xor", _LANE.format("whose number is this thread's with the bits of b flipped")),
+    _warp("warp_shuffle_up", _LANE.format("b below this one, in its group")),
+    _warp("warp_shuffle_down", _LANE.format("b above this one, in its group")),
+    _warp(
+        "warp_ballot", f"uint64: {_VOTE.lower()}, bit i says whether a is true in lane i", 2, Result.STATED, "uint64"
+    ),
+    _warp("warp_any", f"{_VOTE}: whether a is true in one", 2, Result.BOOL),
+    _warp("warp_all", f"{_VOTE}: whether a is true in all", 2, Result.BOOL),
+)
+
 
 def _packed(name: str, arity: int, meaning: str, pure: bool = True) -> Op:
     """An operation of the packed interface; its meaning begins with its result type."""
@@ -196,4 +226,4 @@ PACKED_INTERFACE = (
 MESSAGE_TEXTS = frozenset(("packed_kind_text", "tensor_dtype_text"))
 """Operations whose value is a text, and which stand only as parts of the message of an assert."""
 
-OPS: Mapping[str, Op] = _table((MATHEMATICS, BITS, HINTS, PARTIAL, MEMORY, PACKED_INTERFACE))
+OPS: Mapping[str, Op] = _table((MATHEMATICS, BITS, HINTS, PARTIAL, MEMORY, WARP, PACKED_INTERFACE))

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from gristmill.errors import close_match
 from gristmill.ir import expr as e
 from gristmill.ir.build import round_to
-from gristmill.ir.dtype import BOOL, HANDLE, INT64, LANES_AT_MOST, VOID, DType, parse_dtype
+from gristmill.ir.dtype import BOOL, HANDLE, INT32, INT64, LANES_AT_MOST, VOID, DType, parse_dtype
 from gristmill.ir.functor import EXPRESSIONS
 from gristmill.ir.memory import Buffer
 from gristmill.ir.module import CallingConvention, Function
 from gristmill.ir.node import Node
-from gristmill.ir.op import MESSAGE_TEXTS, PACKED_INTERFACE, Operands, Result
+from gristmill.ir.op import MESSAGE_TEXTS, PACKED_INTERFACE, WARP_WIDTH_AT_MOST, Operands, Result
 from gristmill.ir.verify_walk import Use, VerifierWalk, shown
 
 _PACKED_INTERFACE = frozenset(op.name for op in PACKED_INTERFACE)
@@ -233,6 +233,8 @@ class ExpressionVerifier(VerifierWalk, over=EXPRESSIONS):
             return node.type
         if op.name == "disjoint":
             self.ranges_of_bytes(node)
+        elif op.operands is Operands.WARP:
+            self.exchange(node)
         elif op.operands is Operands.ANY:
             self.packed_operands(node)
         else:
@@ -254,6 +256,28 @@ class ExpressionVerifier(VerifierWalk, over=EXPRESSIONS):
         for number, (dtype, wanted) in enumerate(zip(self.types, (HANDLE, INT64, HANDLE, INT64), strict=True), 1):
             if dtype != wanted:
                 self.report("GM0420", f"operand {number} of `{node.op}` is {dtype}, not {wanted}", node)
+
+    def exchange(self, node: e.Call) -> None:
+        """An exchange between threads: its place, then its operands."""
+        op, types, width = node.op, self.types, node.args[-1]
+        if node is not self.bound:
+            hint = f"bind it to a name, and use the name: `x = {shown(node).strip('`')}`"
+            self.report("GM0450", f"`{op}` stands where it is not the whole value of a binding", node, hint)
+        if self.in_unordered_loop:
+            self.report("GM0450", f"`{op}` stands in a parallel or vectorized loop of one thread", node)
+        if self.function.facts.convention is CallingConvention.PACKED_HOST:
+            self.report("GM0444", f"`{op}` cannot stand in a function of the packed host interface", node)
+        is_vote = op.arity == 2
+        if types[0].is_vector or types[0].is_handle or (is_vote and not types[0].is_bool):
+            wanted = "a bool" if is_vote else "a scalar number or bool"
+            self.report("GM0420", f"`{op}` takes {wanted}, not {types[0]}", node)
+        for dtype in types[1:]:
+            if dtype != INT32:
+                self.report("GM0420", f"lanes and widths of `{op}` are int32, not {dtype}", node)
+        value = width.value if isinstance(width, e.IntImm) else 0
+        if not 1 <= value <= WARP_WIDTH_AT_MOST or value & (value - 1):
+            message = f"the width of `{op}` is a constant power of two up to {WARP_WIDTH_AT_MOST}, not {shown(width)}"
+            self.report("GM0420", message, node)
 
     def packed_operands(self, node: e.Call) -> None:
         """Operations of the packed host interface: a handle first, then a number."""
@@ -325,5 +349,6 @@ def _takes(operands: Operands, dtype: DType) -> bool:
         Operands.INTEGER: dtype.is_integer,
         Operands.NUMBER: dtype.is_float or dtype.is_integer,
         Operands.BOOL: dtype.is_bool,
+        Operands.WARP: True,
         Operands.ANY: True,
     }[operands]

@@ -61,6 +61,10 @@ class StatementVerifier(LaunchVerifier):
         while self.work:
             self.work.pop()()
 
+    @property
+    def in_unordered_loop(self) -> bool:
+        return any(loop.kind in (s.LoopKind.PARALLEL, s.LoopKind.VECTORIZED) for loop in self.loops)
+
     # Scopes
 
     def open_scope(self) -> None:
@@ -149,6 +153,7 @@ class StatementVerifier(LaunchVerifier):
 
     def bind(self, node: s.Bind) -> None:
         is_pointer = node.var.type.is_handle
+        self.bound = node.value
         dtype = self.expression(node.value, Use.POINTER if is_pointer else Use.VALUE)
         if dtype.is_void:
             self.report("GM0414", f"`{node.var.name}` is bound to a call that gives no value", node)
@@ -270,8 +275,7 @@ class StatementVerifier(LaunchVerifier):
             given = "nothing" if node.value is None else f"{dtype}"
             wanted = "nothing" if returns.is_void else f"{returns}"
             self.report("GM0431", f"`{self.function.name}` returns {wanted}, and this `return` gives {given}", node)
-        unordered = (s.LoopKind.PARALLEL, s.LoopKind.VECTORIZED)
-        if any(loop.kind in unordered for loop in self.loops):
+        if self.in_unordered_loop:
             self.report("GM0430", "`return` cannot leave a parallel or vectorized loop: it has no order", node)
 
     def if_(self, node: s.If) -> None:

@@ -53,6 +53,8 @@ class VerifierWalk(Functor[DType]):
         """Functions called by code of a device, with the place of a call."""
         self.types: tuple[DType, ...] = ()
         self.use = Use.VALUE
+        self.bound: e.Expr | None = None
+        """The value of the binding that is checked."""
 
     def report(self, code: str, message: str, node: Node | None = None, hint: str = "") -> None:
         span: Span | None = getattr(node, "span", None) if not isinstance(node, e.Var) else None
@@ -61,6 +63,11 @@ class VerifierWalk(Functor[DType]):
             place, notes = (None, ()) if span is None else (span.place, span.notes())
             message = f"in function `{self.function.name}`: {message}" if place is None else message
             self.diagnostics.append(Diagnostic(code, message, place, hint=hint, notes=notes))
+
+    @property
+    def in_unordered_loop(self) -> bool:
+        """Whether this is in a loop of one thread whose iterations have no order, or go in lock step."""
+        raise NotImplementedError
 
     @property
     def is_device_code(self) -> bool:

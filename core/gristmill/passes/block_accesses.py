@@ -15,6 +15,7 @@ from typing import Any
 from gristmill.arith.interval import Interval
 from gristmill.ir.build import cast, const, constant_value
 from gristmill.ir.dtype import INT64
+from gristmill.ir.effects import is_exchange
 from gristmill.ir.expr import (
     Add,
     AddressOf,
@@ -132,6 +133,11 @@ class RegionReader:
             case Bind(var=var, value=value):
                 if var.dtype.is_handle:
                     self.bases[var] = self.pointer(value)
+                elif is_exchange(value):
+                    # Each group of threads gets its own, whatever the operands are.
+                    self.varying.add(var)
+                    self.loaded.add(var)
+                    self.made[-1].add(var)
                 elif (var.dtype.is_integer or var.dtype.is_bool) and var.dtype.lanes == 1:
                     self.values[var] = self.resolved(value)
                 else:

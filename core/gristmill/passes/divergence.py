@@ -8,6 +8,7 @@ if some threads of the block may not come to it, or come to it another number of
 from __future__ import annotations
 
 from gristmill.ir.build import constant_value
+from gristmill.ir.effects import is_exchange
 from gristmill.ir.expr import (
     AddressOf,
     BufferRef,
@@ -149,7 +150,7 @@ def steady_functions(module: Module) -> frozenset[str]:
         function.name: {node.function for node in walk(function.body) if isinstance(node, CallFunction)}
         for function in module.functions
         if all(isinstance(param, Var) and not param.dtype.is_handle for param in function.params)
-        and not any(isinstance(node, (CallExtern, CallPacked)) or _is_threads(node) for node in walk(function.body))
+        and not any(_tells_threads_apart(node) for node in walk(function.body))
     }
     while True:
         steady = {name: called for name, called in found.items() if called <= found.keys()}
@@ -158,8 +159,10 @@ def steady_functions(module: Module) -> frozenset[str]:
         found = steady
 
 
-def _is_threads(node: Node) -> bool:
-    return isinstance(node, For) and node.kind is LoopKind.THREAD
+def _tells_threads_apart(node: Node) -> bool:
+    if isinstance(node, For):
+        return node.kind is LoopKind.THREAD
+    return isinstance(node, (CallExtern, CallPacked)) or is_exchange(node)
 
 
 def private_memory(region: Stmt) -> set[Var]:

@@ -150,7 +150,7 @@ class VectorForm(Functor[Any], over=ALL_NODES):
         return Reinterpret(node.type.with_lanes(self.lanes), self.wide(node.value), node.span)
 
     def visit_Call(self, node: Call) -> Expr:
-        if node.op.operands is Operands.ANY or node.type.lanes > 1:
+        if node.op.operands is Operands.ANY or not node.op.pure or node.type.lanes > 1:
             raise NotVectorizable(f"{node.op.name} of values that differ between lanes")
         if node.op.name == "likely":
             return self.wide(node.args[0])

@@ -42,6 +42,9 @@ class Capabilities:
     shared_types_apart: bool = False
     """Whether one piece of shared memory can be seen as one type of element only."""
     warp_size: int = 0
+    """Threads that run side by side, where the target fixes it."""
+    warp_shuffles: bool = False
+    """Whether it has the exchanges between threads of :data:`gristmill.ir.op.WARP`, in groups of up to ``warp_size``."""
 
 
 @dataclass(frozen=True, slots=True)

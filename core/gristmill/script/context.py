@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,8 @@ class Context:
         """The list being filled; a local scalar stands where its allocation goes."""
         self.target = ""
         """The name that the value being read will get."""
+        self.sometimes = ""
+        """What the expression stands in that is evaluated only sometimes, or again."""
         self.loops: dict[Var, tuple[Expr, Expr]] = {}
         """Minimum and extent of the loop that binds a variable."""
         self.scalars: dict[Buffer, Local] = {}
@@ -153,6 +156,13 @@ class Context:
 
     def emit(self, statement: Stmt) -> None:
         self.statements.append(statement)
+
+    @contextmanager
+    def only_sometimes(self, where: str) -> Iterator[None]:
+        """Expressions that are evaluated only sometimes: nothing may be put before their statement for them."""
+        was, self.sometimes = self.sometimes, self.sometimes or where
+        yield
+        self.sometimes = was
 
     def local_of(self, name: str) -> Local | None:
         found = self.find(name)

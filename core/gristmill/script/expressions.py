@@ -294,7 +294,8 @@ def _logic(ctx: Context, node: ast.BoolOp) -> Value:
     found: Expr | None = None
     what = "`and` takes bools: an operand" if is_and else "`or` takes bools: an operand"
     for part in node.values:
-        value = _logic_operand(ctx, part, what)
+        with ctx.only_sometimes("" if part is node.values[0] else "the second part of a condition"):
+            value = _logic_operand(ctx, part, what)
         if isinstance(value, bool):
             if value is not is_and:
                 # False ends an `and`, True an `or`; what stands before it has no effect worth keeping.
@@ -319,7 +320,9 @@ def _choice(ctx: Context, node: ast.IfExp) -> Value:
     test = condition(ctx, node.test)
     if isinstance(test, bool):
         return lower(ctx, node.body if test else node.orelse)
-    return choose(ctx, node, test, operand(ctx, node.body), operand(ctx, node.orelse), node.body, node.orelse)
+    with ctx.only_sometimes("a part of a choice"):
+        a, b = operand(ctx, node.body), operand(ctx, node.orelse)
+    return choose(ctx, node, test, a, b, node.body, node.orelse)
 
 
 def choose(

@@ -188,7 +188,8 @@ def _while(ctx: Context, node: ast.While) -> None:
             label="belongs to the else of the loop",
             hint="set a local bool in the loop, and test it after",
         )
-    test = as_bool(ctx, node.test, condition(ctx, node.test))
+    with ctx.only_sometimes("the condition of a `while`"):
+        test = as_bool(ctx, node.test, condition(ctx, node.test))
     ctx.enclosing.append(Enclosing("while", LoopKind.SERIAL, ctx.source.place(node)))
     try:
         body = lower_list(ctx, node.body)

@@ -22,6 +22,7 @@ from gristmill.script.calls import (
     mathematics,
     threads,
     vectors,
+    warps,
 )
 from gristmill.script.calls.functions import call_function
 from gristmill.script.context import Context
@@ -55,6 +56,7 @@ _T: dict[str, Value] = {
         mathematics.TABLE,
         threads.TABLE,
         vectors.TABLE,
+        warps.TABLE,
     ),
     **{str(dtype): dtype for dtype in (*SCALARS, HANDLE, VOID)},
     **{name: parse_dtype(name) for name in _VECTORS},

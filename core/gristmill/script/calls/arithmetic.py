@@ -103,7 +103,9 @@ def _if_then_else(ctx: Context, call: ast.Call) -> Value:
     test = condition(ctx, args["condition"])
     if isinstance(test, bool):
         return operand(ctx, args["a"] if test else args["b"])
-    return choose(ctx, call, test, operand(ctx, args["a"]), operand(ctx, args["b"]), args["a"], args["b"])
+    with ctx.only_sometimes("a part of a choice"):
+        a, b = operand(ctx, args["a"]), operand(ctx, args["b"])
+    return choose(ctx, call, test, a, b, args["a"], args["b"])
 
 
 def _select(ctx: Context, call: ast.Call) -> Value:

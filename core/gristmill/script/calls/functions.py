@@ -317,7 +317,9 @@ _LLVM = {
     "llvm.copysign": "copysign", "llvm.ctpop": "popcount",
 }  # fmt: skip
 _SURFACE = frozenset(
-    name for name, op in OPS.items() if op.result is not Result.STATED and name not in ("quotient", "remainder")
+    name
+    for name, op in OPS.items()
+    if op.pure and op.result is not Result.STATED and name not in ("quotient", "remainder")
 ) - {"shift_left", "shift_right"}
 
 

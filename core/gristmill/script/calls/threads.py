@@ -281,9 +281,9 @@ def _device_only(ctx: Context, call: ast.Call) -> Value:
     raise ctx.mistake(
         "GM0295",
         call,
-        f"`{ctx.segment(call.func)}` exchanges values between the threads of a warp, which no code generator offers yet",
-        label="comes with the code generators for devices",
-        hint='pass the values through a buffer of scope "shared", with `T.syncthreads()` between',
+        f"`{ctx.segment(call.func)}` is an operation on all threads of a warp that no code generator offers",
+        label="not offered",
+        hint='use `T.warp_shuffle_down(x, 16)` and its like, or a buffer of scope "shared" with `T.syncthreads()`',
     )
 
 
@@ -298,7 +298,6 @@ def _vendor_only(ctx: Context, call: ast.Call) -> Value:
 
 
 _WARP = (
-    "tvm_warp_shuffle", "tvm_warp_shuffle_up", "tvm_warp_shuffle_down", "tvm_warp_shuffle_xor", "tvm_warp_activemask",
     "tvm_thread_allreduce", "tvm_load_matrix_sync", "tvm_mma_sync", "tvm_bmma_sync", "tvm_fill_fragment",
     "tvm_store_matrix_sync", "tvm_thread_invariant",
 )  # fmt: skip
