@@ -1,5 +1,7 @@
 """Shared memory in one place: lifetimes, alignment, types, dynamic memory; and barriers between those who use it."""
 
+import random
+
 import numpy as np
 import pytest
 
@@ -95,7 +97,7 @@ def expected(x):
 
 def test_places_are_shared_and_barriers_keep_them_apart():
     module = lowered(CHAIN)
-    assert [constant_value(buffer.shape[0]) for buffer in shared(module)] == [64 * 4, 64]
+    assert [constant_value(buffer.shape[0]) for buffer in shared(module)] == [64 * 4, 64 * 8]
     args = [np.arange(64, dtype="float32"), np.zeros(64, "float32")]
     assert report_of(module, "f", args, (None, 1, 2)) == "", print_module(module)
     assert np.array_equal(outcome_of(module, "f", args)[2], expected(args[0]))
@@ -132,7 +134,7 @@ def test_types_are_kept_apart_where_a_target_asks(apart):
         assert {buffer.dtype for buffer in found} == {buffer.dtype for buffer in kernel_buffers()}
         assert views == []
     else:
-        assert [str(buffer.dtype) for buffer in found] == ["uint8", "float64"]
+        assert [str(buffer.dtype) for buffer in found] == ["uint8", "uint8"]
     args = [np.arange(64, dtype="float32"), np.zeros(64, "float32")]
     assert np.array_equal(outcome_of(module, "f", args)[2], expected(args[0]))
 
@@ -266,3 +268,91 @@ def test_views_of_what_is_laid_out():
     before = Pipeline.of([InsertBarriers()]).run(kernels(text))
     assert same_outcome(outcome_of(before, "f", args), outcome_of(module, "f", args))
     assert needless_barriers(module, "f", args) == []
+
+
+# Packing by offsets ---------------------------------------------------------------------------------------------------
+
+SIDE_BY_SIDE = """
+@T.prim_func
+def f(x: T.Buffer((64,), "float32"), y: T.Buffer((64,), "float32")):
+    for t in T.thread_binding(32, thread="threadIdx.x"):
+        big = T.alloc_shared((64,), "float64")
+        small = T.alloc_shared((33,), "float16")
+        other = T.alloc_shared((32,), "float32")
+        big[t] = T.cast(x[t], "float64")
+        big[t + 32] = T.cast(x[t + 32], "float64")
+        y[t] = T.cast(big[63 - t], "float32")
+        small[t] = T.cast(y[t], "float16")
+        other[t] = x[t]
+        y[t] = T.cast(small[31 - t], "float32") + other[31 - t]
+"""
+
+
+def test_two_small_ones_lie_side_by_side_in_the_room_of_a_big_one():
+    module = lowered(SIDE_BY_SIDE)
+    assert [(buffer.name, constant_value(buffer.shape[0])) for buffer in shared(module)] == [("big_small_other", 512)]
+    views = {node.buffer.name: node.buffer for node in walk(module) if isinstance(node, View)}
+    assert views["big"].offset is None
+    places = {}
+    for name, size in (("small", 66), ("other", 128)):
+        start = constant_value(views[name].offset) if views[name].offset is not None else 0
+        places[name] = range(start * (2 if name == "small" else 4), start * (2 if name == "small" else 4) + size)
+        assert places[name].stop <= 512
+    assert not set(places["small"]) & set(places["other"])
+    args = [np.arange(64, dtype="float32"), np.zeros(64, "float32")]
+    assert report_of(module, "f", args, (None, 1, 2)) == "", print_module(module)
+    assert needless_barriers(module, "f", args) == [], print_module(module)
+    before = Pipeline.of([InsertBarriers()]).run(kernels(SIDE_BY_SIDE))
+    assert same_outcome(outcome_of(before, "f", args), outcome_of(module, "f", args))
+
+
+def test_parts_of_one_memory_are_not_in_each_other_s_way():
+    # Only some threads read `small` at an index that memory gives; it is never one of `other`, which all write.
+    text = SIDE_BY_SIDE.replace(
+        "        y[t] = T.cast(small[31 - t]",
+        "        T.syncthreads()\n"
+        "        if t < 5:\n            other[t] = 0.0\n            y[t] = T.cast(small[T.cast(x[t], 'int64') % 32], 'float32')\n"
+        "        y[t] = T.cast(small[31 - t]",
+    )
+    module = lowered(text)
+    assert len(shared(module)) == 1
+    args = [np.arange(64, dtype="float32")[::-1].copy(), np.zeros(64, "float32")]
+    assert report_of(module, "f", args, (None, 1)) == ""
+    assert needless_barriers(module, "f", args) == []
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_lifetimes_never_race(seed):
+    text = random_lifetimes(random.Random(f"lifetimes {seed}"))
+    module = lowered(text)
+    args = [np.arange(32, dtype="int32"), np.zeros(32, "int32")]
+    assert report_of(module, "f", args, (None, seed)) == "", f"seed {seed}\n{print_module(module)}"
+    plain = Pipeline.of([InsertBarriers()]).run(kernels(text))
+    assert same_outcome(outcome_of(plain, "f", args), outcome_of(module, "f", args)), f"seed {seed}"
+    assert sum(map(bytes_in, shared(module))) <= sum(map(bytes_in, shared(plain)))
+
+
+def bytes_in(buffer):
+    return constant_value(buffer.shape[0]) * buffer.dtype.bits // 8
+
+
+def random_lifetimes(chance):
+    """A kernel of several shared buffers, each written, read by other threads for a while, and done with."""
+    count, moments = chance.randint(3, 6), 6
+    lines: list[list[str]] = [[] for _ in range(moments + 1)]
+    declared = []
+    for number in range(count):
+        name = f"s{number}"
+        size, dtype = chance.choice((32, 40, 64, 100)), chance.choice(("int8", "int16", "int32", "int64"))
+        declared.append(f'{name} = T.alloc_shared(({size},), "{dtype}")')
+        first = chance.randrange(moments)
+        last = min(moments, first + chance.choice((0, 0, 1, 2, 4)))
+        lines[first].append(f'{name}[t + {size - 32}] = T.cast(x[t] + {number}, "{dtype}")')
+        for now in range(first, last + 1):
+            lines[now].append(f'y[t] = y[t] * 3 + T.cast({name}[{size - 1} - t], "int32")')
+    body = [line for now in lines for line in now]
+    return (
+        '@T.prim_func\ndef f(x: T.Buffer((32,), "int32"), y: T.Buffer((32,), "int32")):\n'
+        '    for t in T.thread_binding(32, thread="threadIdx.x"):\n'
+        + "".join(f"        {line}\n" for line in (*declared, *body))
+    )

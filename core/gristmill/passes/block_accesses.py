@@ -53,6 +53,7 @@ from gristmill.passes.index_facts import Fact, facts_of
 from gristmill.passes.layout import element_offset, plus, times
 from gristmill.passes.ranges import RangeMutator
 from gristmill.passes.region_tree import Access, Branch, Chain, Fence, Leaf, Loop
+from gristmill.passes.shared_layout import bytes_of, element_bytes
 
 
 class RegionReader:
@@ -322,7 +323,8 @@ class RegionReader:
                 spread = self._lanes(buffer, indices, size)
                 flat.spread = Interval(spread.low, spread.high + size - 1)
         found = Access(
-            root, scope, writes, buffer.name, span, self.opened, self.axis_ranges(), tuple(self.facts), buffer, dimensions, flat
+            root, scope, writes, buffer.name, span, self.opened, self.axis_ranges(), tuple(self.facts), buffer, dimensions, flat,
+            _room(buffer, start),
         )  # fmt: skip
         return self.numbered(found)
 
@@ -353,6 +355,16 @@ class RegionReader:
             if private or node.buffer.scope is Scope.WARP or any(part in self.varying for part in variables):
                 self.varying.add(found)
         return found
+
+
+def _room(buffer: Buffer, start: Expr | None) -> Interval | None:
+    """Where a buffer lies in its memory, if that is constant; ``start`` is where its data points, in bytes."""
+    offset = 0 if buffer.offset is None else constant_value(buffer.offset)
+    first, size = None if start is None else constant_value(start), constant_value(bytes_of(buffer))
+    if first is None or offset is None or size is None or buffer.strides:
+        return None
+    low = int(first) + int(offset) * element_bytes(buffer.dtype)
+    return Interval(low, low + max(int(size), 1) - 1)
 
 
 def _written_memory(region: Stmt) -> set[Var] | None:

@@ -122,7 +122,7 @@ class CallsInPlace(Mutator):
             if where is not None:
                 for _ in range(where.stop - where.start):
                     next(queue)
-        return sequence(*before, replace(node, **changes), span=node.span)
+        return sequence(*before, replace(node, **changes), span=node.span)  # type: ignore[type-var]
 
     # Expressions ------------------------------------------------------------------------------------------------------
 
@@ -168,7 +168,7 @@ class CallsInPlace(Mutator):
         for name in dict.fromkeys(names):
             values = [value for of, value in zip(names, found, strict=True) if of == name]
             changes[name] = tuple(values) if type(getattr(expr, name)) is tuple else values[0]
-        return before, replace(expr, **changes)
+        return before, replace(expr, **changes)  # type: ignore[type-var]
 
     def perhaps(self, expr: And | Or) -> tuple[list[Stmt], Expr]:
         """Of ``and`` and ``or``: the second operand is evaluated only if the first one does not decide."""

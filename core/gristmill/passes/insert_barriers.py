@@ -15,7 +15,8 @@ After::
 
 A hazard is a pair of accesses to one memory, at least one of them a write, by two threads of a block with no barrier
 between them; in a loop also the pair of an access with one of the next iteration. Buffers over the same memory are one
-memory. A pair is no hazard where the indices prove that only one thread can be at both ends. Hazards through shared
+memory, but for those that are known to lie beside each other. A pair is no hazard where the indices prove that only one
+thread can be at both ends. Hazards through shared
 memory ask for a barrier of the block, those through global memory for one that orders global memory too, those through
 memory of warps for one of the warp. Barriers that the program has count.
 
@@ -170,7 +171,7 @@ class _Flow:
     def apart(self, pending: _Pending, later: Access) -> bool:
         """Whether no two threads of a block meet in the two accesses."""
         first, axes = pending.access, self.reader.block_axes
-        if not axes:
+        if not axes or (first.room is not None and later.room is not None and first.room.meet(later.room) is None):
             return True
         indices = None
         if first.buffer is later.buffer and first.buffer is not None and not first.buffer.strides:

@@ -36,6 +36,8 @@ class Access:
     buffer: Buffer | None = None
     dimensions: tuple[Form, ...] | None = None
     flat: Form | None = None
+    room: Interval | None = None
+    """The bytes of the memory that the buffer has, if its place in it is known; no access is outside of them."""
     signature: int = 0
     """The same number for accesses between which no question of hazards makes a difference."""
 

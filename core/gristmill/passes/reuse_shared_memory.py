@@ -17,6 +17,9 @@ After::
         ... a ...
         ... b ...
 
+Buffers of constant sizes are packed by offsets: two small ones that follow a big one lie side by side in its room, each
+where its alignment lets it. Buffers whose size the launch gives lie over each other from the start.
+
 A buffer is in use from the first to the last statement that names it, among the statements that all threads of a block
 run one after the other; what stands in a loop, or in code that only some threads run, is in use in all of it. So a
 barrier has a place between two buffers in one place, and ``insert_barriers``, which runs later and takes buffers over one
@@ -47,6 +50,7 @@ from gristmill.passes.divergence import Divergence, steady_functions
 from gristmill.passes.hoist_shared_memory import used_data
 from gristmill.passes.launch_regions import map_regions
 from gristmill.passes.manager import Pass
+from gristmill.passes.memory_packing import Block, pack, peak
 from gristmill.passes.shared_layout import Home, alignment_of, bytes_of, new_memory, offset_steps, placed
 from gristmill.plugin.protocols import PassContext
 
@@ -76,24 +80,29 @@ def reuse_shared_memory(
 
 
 @dataclass(slots=True, eq=False)
-class _Slot:
-    """A place, and the buffers that use it one after the other."""
+class _Place:
+    """Memory of several buffers: each at its offset in bytes, some over each other."""
 
-    buffers: list[Buffer]
+    offsets: dict[Buffer, int]
     until: int
     """The last moment at which one of them is in use."""
     size: Expr
     """In bytes, int64."""
 
+    def homes(self, kind: DType | None, steps: Mapping[Var, int]) -> list[tuple[Var, Home]]:
+        memory = self.memory(kind, steps)
+        return [(buffer.data, Home(memory, const(offset, INT64))) for buffer, offset in self.offsets.items()]
+
     def memory(self, kind: DType | None, steps: Mapping[Var, int]) -> Buffer:
-        alignment = max(alignment_of(buffer) for buffer in self.buffers)
+        buffers = list(self.offsets)
+        alignment = max(alignment_of(buffer) for buffer in buffers)
         if kind is not None:
             # Whole elements, which offsets count in.
             alignment = max(alignment, kind.bits // 8)
-        wanted = math.lcm(*(steps.get(buffer.data, 1) for buffer in self.buffers))
+        wanted = math.lcm(*(steps.get(buffer.data, 1) for buffer in buffers))
         alignment = max(alignment, wanted & -wanted)
-        name = "_".join(buffer.name for buffer in self.buffers)
-        return new_memory(name, self.buffers[0].scope, self.size, alignment, kind)
+        name = "_".join(buffer.name for buffer in buffers)
+        return new_memory(name, buffers[0].scope, self.size, alignment, kind)
 
 
 def _reused(function: Function, region: Stmt, types_apart: bool, steady: frozenset[str]) -> Stmt:
@@ -107,43 +116,67 @@ def _reused(function: Function, region: Stmt, types_apart: bool, steady: frozens
     for buffer in found:
         groups.setdefault((buffer.scope, buffer.dtype if types_apart else None), []).append(buffer)
     for (_, kind), buffers in groups.items():
-        for slot in _slots(buffers, moments):
-            if len(slot.buffers) > 1:
-                home = Home(slot.memory(kind, steps), const(0, INT64))
-                homes += [(buffer.data, home) for buffer in slot.buffers]
+        known = [buffer for buffer in buffers if constant_value(bytes_of(buffer)) is not None]
+        given = [buffer for buffer in buffers if constant_value(bytes_of(buffer)) is None]
+        for place in (*_packed(known, moments, steps), *_one_over_the_other(given, moments)):
+            if len(place.offsets) > 1:
+                homes += place.homes(kind, steps)
     return placed(region, homes) if homes else region
 
 
-def _slots(buffers: list[Buffer], moments: _Moments) -> list[_Slot]:
-    """Places for the buffers, each in one that is free: those first in use first, greatest first."""
-
-    def order(buffer: Buffer) -> tuple[int, int]:
-        size = constant_value(bytes_of(buffer))
-        return moments.first(buffer), -int(size) if size is not None else 0
-
-    slots: list[_Slot] = []
-    for buffer in sorted(buffers, key=order):
-        size = bytes_of(buffer)
-        constant = constant_value(size) is not None
-        free = [
-            slot
-            for slot in slots
-            if slot.until < moments.first(buffer) and (constant_value(slot.size) is not None) == constant
-        ]
-        if free:
-            # The place that fits best.
-            slot = min(free, key=lambda slot: _misfit(slot.size, size))
-            slot.buffers.append(buffer)
-            slot.until = moments.last(buffer)
-            slot.size = simplify(Max(slot.size, size))
-        else:
-            slots.append(_Slot([buffer], moments.last(buffer), size))
-    return slots
+def _packed(buffers: list[Buffer], moments: _Moments, steps: Mapping[Var, int]) -> list[_Place]:
+    """Places for buffers of constant sizes: those that lie over each other, or over the same ones, are in one."""
+    blocks = [
+        Block(moments.first(buffer), moments.last(buffer), _size(buffer), steps.get(buffer.data, 1))
+        for buffer in buffers
+    ]
+    offsets = pack(blocks)
+    if peak(blocks, offsets) >= sum(block.size for block in blocks):
+        return []
+    found: list[_Place] = []
+    end = 0
+    start = 0
+    for offset, number in sorted((offset, number) for number, offset in enumerate(offsets)):
+        buffer, block = buffers[number], blocks[number]
+        if not found or (offset >= end and offset % _alignment(blocks, offsets, offset) == 0):
+            start = offset
+            found.append(_Place({}, 0, const(0, INT64)))
+        place = found[-1]
+        place.offsets[buffer] = offset - start
+        end = max(end, offset + block.size)
+        place.size = const(end - start, INT64)
+    return [_in_order(place, buffers) for place in found]
 
 
-def _misfit(have: Expr, need: Expr) -> int:
-    a, b = constant_value(have), constant_value(need)
-    return abs(int(a) - int(b)) if a is not None and b is not None else 0
+def _alignment(blocks: list[Block], offsets: list[int], start: int) -> int:
+    """What the start of a place must be a multiple of, so that all that lies from there on stays aligned in it."""
+    return math.lcm(*(block.step for block, offset in zip(blocks, offsets, strict=True) if offset >= start))
+
+
+def _in_order(place: _Place, buffers: list[Buffer]) -> _Place:
+    """The place with its buffers in the order of the program."""
+    place.offsets = {buffer: place.offsets[buffer] for buffer in buffers if buffer in place.offsets}
+    return place
+
+
+def _size(buffer: Buffer) -> int:
+    size = constant_value(bytes_of(buffer))
+    assert size is not None
+    return int(size)
+
+
+def _one_over_the_other(buffers: list[Buffer], moments: _Moments) -> list[_Place]:
+    """Places for buffers whose sizes the launch gives, each in one that is free: those first in use first."""
+    found: list[_Place] = []
+    for buffer in sorted(buffers, key=moments.first):
+        free = next((place for place in found if place.until < moments.first(buffer)), None)
+        if free is None:
+            found.append(_Place({buffer: 0}, moments.last(buffer), bytes_of(buffer)))
+            continue
+        free.offsets[buffer] = 0
+        free.until = moments.last(buffer)
+        free.size = simplify(Max(free.size, bytes_of(buffer)))
+    return found
 
 
 class _Moments:
