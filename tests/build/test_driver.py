@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gristmill
+from gristmill.cli import main
 from gristmill.errors import UserError
 from gristmill.pack import open_pack, verify_pack
 
@@ -38,6 +39,10 @@ FACTOR = 2
 
 @T.prim_func
 def scale(x: T.Buffer(("n",), "int32")):
+    '''Multiplies by FACTOR.
+
+    Integers wrap.
+    '''
     for i in range(n):
         x[i] = x[i] * FACTOR
 
@@ -82,7 +87,17 @@ def test_packs_and_report(project: Path) -> None:
     with open_pack(scale.path) as pack:
         assert [function.name for function in pack.manifest.functions] == ["scale", "negate"]
         assert pack.manifest.functions[0].signature == "scale(x: Buffer((n,), int32))"
+        assert [function.summary for function in pack.manifest.functions] == ["Multiplies by FACTOR.", ""]
         assert pack.manifest.functions[0].parameters[0].written
+
+
+def test_docstrings_reach_who_uses_the_pack(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = gristmill.build(project).pack("scale").path
+    pack = gristmill.load(path)
+    assert pack.scale.__doc__ == "scale(x: Buffer((n,), int32))\n\nMultiplies by FACTOR."
+    assert pack.negate.__doc__ == pack.functions["negate"].signature
+    assert main(["inspect", str(path)]) == 0
+    assert "scale(x: Buffer((n,), int32))\n    Multiplies by FACTOR.\n" in capsys.readouterr().out
 
 
 def test_params_of_a_target(project: Path) -> None:
@@ -129,7 +144,7 @@ def test_mistakes_of_all_modules_come_together_and_nothing_is_written(project: P
     with pytest.raises(UserError) as caught:
         gristmill.build(project)
     places = {(Path(found.place.file).name, found.place.line) for found in caught.value.diagnostics if found.place}
-    assert places == {("scale.py", 9), ("shift.py", 7)}
+    assert places == {("scale.py", 13), ("shift.py", 7)}
     assert "x[i] = y[i] * FACTOR" in str(caught.value)
     assert "x[i] = x[i] + bye" in str(caught.value)
     assert not (project / "build").exists()

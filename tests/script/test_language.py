@@ -622,6 +622,23 @@ def test_sizes():
     )
 
 
+@pytest.mark.parametrize(
+    ("docstring", "summary"),
+    [
+        ('"""Adds one."""', "Adds one."),
+        ('"""\n    Adds\tone,\n    or two.\n\n    Slowly.\n    """', "Adds one,"),
+        (r'"\x1b[2Jä\ud800"', r"\x1b[2Jä\ud800"),
+        ('""', ""),
+        ("pass", ""),
+        ('n = 1\n    "no docstring"', ""),
+    ],
+)
+def test_the_first_line_of_the_docstring_is_the_summary(docstring, summary):
+    body = f'(x: T.Buffer((4,), "int32")):\n    {docstring}\n    x[0] = 1\n'
+    functions = read(f"@T.prim_func\ndef f{body}@T.prim_func\ndef _g{body}").functions
+    assert {function.name: function.facts.summary for function in functions} == {"f": summary, "_g": ""}
+
+
 def test_sizes_of_the_file():
     text = "n = T.int32()\n" + kernel("for i in range(n):\n    a[i] = 1", 'a: T.Buffer((n,), "int64")')
     (function,) = read(text).functions

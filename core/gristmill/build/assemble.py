@@ -85,9 +85,9 @@ def _functions(modules: Iterable[Module]) -> tuple[pack_format.Function, ...]:
         for function in module.public:
             name = function.facts.symbol or function.name
             if name not in found:
-                found[name] = pack_format.Function(
-                    name, function.facts.signature or name, _parameters(function, module)
-                )
+                facts = function.facts
+                parameters = _parameters(function, module)
+                found[name] = pack_format.Function(name, facts.signature or name, parameters, facts.summary)
     return tuple(found.values())
 
 

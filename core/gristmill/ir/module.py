@@ -41,8 +41,9 @@ class FunctionFacts:
     """What is known of a function beside its body.
 
     ``symbol`` is the exported name; None for a private helper. ``declaration``: this only says how a kernel is launched
-    whose code is in another part, and its body is empty. ``signature`` is the Python-like text of the public
-    function as its author wrote it, for messages. ``release_gil``: None leaves it to the cost estimate.
+    whose code is in another part, and its body is empty. ``signature`` is the Python-like text of the public function as
+    its author wrote it, for messages; ``summary`` is the first line of its docstring. ``release_gil``: None leaves it to
+    the cost estimate.
     """
 
     symbol: str | None = None
@@ -54,6 +55,7 @@ class FunctionFacts:
     fast_math: bool = False
     release_gil: bool | None = None
     signature: str = ""
+    summary: str = ""
 
 
 @node

@@ -103,6 +103,7 @@ class DefinitionParser(ExpressionParser):
             "fast_math": lambda: True,
             "release_gil": self.boolean,
             "signature": lambda: self.expect_string("the signature"),
+            "summary": lambda: self.expect_string("the summary"),
         }
         while True:
             self.skip_newlines()

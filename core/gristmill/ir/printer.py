@@ -227,6 +227,8 @@ def _facts(facts: FunctionFacts) -> list[str]:
         lines.append(f"release_gil {str(facts.release_gil).lower()}")
     if facts.signature:
         lines.append(f"signature {json.dumps(facts.signature)}")
+    if facts.summary:
+        lines.append(f"summary {json.dumps(facts.summary)}")
     return lines
 
 

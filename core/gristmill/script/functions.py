@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 
 from gristmill.ir.dtype import VOID
@@ -47,8 +48,15 @@ def lower_function(ctx: Context, callee: Callee, name: str) -> Function:
     facts = callee.facts
     if facts.symbol is not None:
         _check_symbol(ctx, callee, facts.symbol)
-        facts = replace(facts, signature=signature_text(facts.symbol, callee.params, returns))
+        signature = signature_text(facts.symbol, callee.params, returns)
+        facts = replace(facts, signature=signature, summary=_summary(callee.node))
     return Function(name, callee.params, callee.sizes, returns, lowered, facts, ctx.span(callee.node))
+
+
+def _summary(node: ast.FunctionDef) -> str:
+    """The first line of the docstring, for people. What a terminal would not print is shown as an escape."""
+    line = " ".join((ast.get_docstring(node) or "").partition("\n")[0].split())
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in line)
 
 
 def _check_symbol(ctx: Context, callee: Callee, symbol: str) -> None:

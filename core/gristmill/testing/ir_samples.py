@@ -122,7 +122,10 @@ def _control() -> Function:
     )
     signature = 'control(x: Tensor[("n",), float32], limit: float32)'
     target = Target("cpu", "x86-64-v3", ("avx2",), (("fast", True), ("size", 3), ("scale", 0.5), ("name", "a b")))
-    facts = FunctionFacts("control", target=target, fast_math=True, release_gil=False, signature=signature)
+    summary = 'Counts "up"; \u00e4.'
+    facts = FunctionFacts(
+        "control", target=target, fast_math=True, release_gil=False, signature=signature, summary=summary
+    )
     return Function("control", (x, limit), (n,), d.VOID, body, facts)
 
 

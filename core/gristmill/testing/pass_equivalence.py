@@ -90,5 +90,5 @@ def check_pass(work: Pass, before: str, expected: str) -> Module:
 
 
 def without_signatures(module: Module) -> Module:
-    """The module without the texts of signatures, which say what a function looked like in its source."""
-    return module.with_functions(function.with_facts(signature="") for function in module.functions)
+    """The module without the texts of signatures and summaries, which say what a function looked like in its source."""
+    return module.with_functions(function.with_facts(signature="", summary="") for function in module.functions)
