@@ -36,73 +36,73 @@ _NAMED = (Buffer, Allocated, BufferShape, ThreadVariable, DType, str, tuple)
 """Values that a name simply stands for."""
 
 
-def assign(ctx: Context, node: ast.Assign) -> Launch | None:
+def assign(context: Context, node: ast.Assign) -> Launch | None:
     """``target = value``, also with several targets and with tuples."""
     first = node.targets[0]
-    ctx.target = ",".join(name.id for name in target_names(node))
+    context.target = ",".join(name.id for name in target_names(node))
     try:
-        value = _value_for(ctx, node.value, first)
+        value = _value_for(context, node.value, first)
     finally:
-        ctx.target = ""
+        context.target = ""
     if isinstance(value, Launch):
         if len(node.targets) != 1 or not isinstance(first, ast.Name):
-            raise _bad_target(ctx, first)
+            raise _bad_target(context, first)
         return value
     for target in node.targets:
-        assign_value(ctx, target, value, node.value)
+        assign_value(context, target, value, node.value)
     return None
 
 
-def _value_for(ctx: Context, node: ast.expr, target: ast.expr) -> Value:
+def _value_for(context: Context, node: ast.expr, target: ast.expr) -> Value:
     if isinstance(node, (ast.Tuple, ast.List)) and isinstance(target, (ast.Tuple, ast.List)):
         # Names for `n, m = T.int64(), T.int64()` and the like; all values are read before any is assigned.
         found = []
         for position, item in enumerate(node.elts):
             inner = target.elts[position] if position < len(target.elts) else None
-            ctx.target = inner.id if isinstance(inner, ast.Name) else ""
-            found.append(_kept(ctx, item, lower(ctx, item)))
+            context.target = inner.id if isinstance(inner, ast.Name) else ""
+            found.append(_kept(context, item, lower(context, item)))
         return tuple(found)
-    return lower(ctx, node)
+    return lower(context, node)
 
 
-def _kept(ctx: Context, node: ast.expr, value: Value) -> Value:
+def _kept(context: Context, node: ast.expr, value: Value) -> Value:
     """A value of a tuple assignment, evaluated now: the assignments before it may change what it reads."""
     if isinstance(value, Expr) and not isinstance(value, (Var, IntImm, FloatImm)) and not value.dtype.is_void:
-        var = Var(ctx.target or "value", value.dtype, span=ctx.span(node))
-        ctx.emit(Bind(var, value, ctx.span(node)))
+        var = Var(context.target or "value", value.dtype, span=context.span(node))
+        context.emit(Bind(var, value, context.span(node)))
         return var
     return value
 
 
-def assign_value(ctx: Context, target: ast.expr, value: Value, at: ast.expr) -> None:
+def assign_value(context: Context, target: ast.expr, value: Value, at: ast.expr) -> None:
     """Give a target a value that has been read already."""
     if isinstance(target, ast.Name):
-        _assign_name(ctx, target, value, at, None)
+        _assign_name(context, target, value, at, None)
     elif isinstance(target, (ast.Tuple, ast.List)):
-        _unpack(ctx, target, value, at)
+        _unpack(context, target, value, at)
     elif isinstance(target, ast.Subscript):
-        _store(ctx, target, as_operand(ctx, at, value), at, target)
+        _store(context, target, as_operand(context, at, value), at, target)
     else:
-        raise _bad_target(ctx, target)
+        raise _bad_target(context, target)
 
 
-def _bad_target(ctx: Context, target: ast.expr) -> Mistake:
-    return ctx.mistake(
+def _bad_target(context: Context, target: ast.expr) -> Mistake:
+    return context.mistake(
         "GM0257",
         target,
-        f"nothing can be assigned to `{ctx.segment(target)}`",
+        f"nothing can be assigned to `{context.segment(target)}`",
         label="not a name or an element",
         hint="assign to a name, or to an element of a buffer: `A[i] = ...`",
     )
 
 
-def _unpack(ctx: Context, target: ast.Tuple | ast.List, value: Value, at: ast.expr) -> None:
+def _unpack(context: Context, target: ast.Tuple | ast.List, value: Value, at: ast.expr) -> None:
     if isinstance(value, BufferShape):
         value = value.buffer.shape
     if not isinstance(value, tuple) and len(target.elts) == 1:
         value = (value,)
     if not isinstance(value, tuple):
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0258",
             at,
             f"{describe(value)} cannot be taken apart into {len(target.elts)} names",
@@ -110,7 +110,7 @@ def _unpack(ctx: Context, target: ast.Tuple | ast.List, value: Value, at: ast.ex
             hint="assign to one name",
         )
     if any(isinstance(item, ast.Starred) for item in target.elts) or len(value) != len(target.elts):
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0258",
             target,
             f"{len(value)} values are given for {len(target.elts)} names",
@@ -119,60 +119,60 @@ def _unpack(ctx: Context, target: ast.Tuple | ast.List, value: Value, at: ast.ex
         )
     places = at.elts if isinstance(at, (ast.Tuple, ast.List)) and len(at.elts) == len(value) else [at] * len(value)
     for inner, item, place in zip(target.elts, value, places, strict=True):
-        assign_value(ctx, inner, item, place)
+        assign_value(context, inner, item, place)
 
 
-def annotated(ctx: Context, node: ast.AnnAssign) -> Launch | None:
+def annotated(context: Context, node: ast.AnnAssign) -> Launch | None:
     """``v: T.int32 = value``: the type is stated; ``v: T.let[T.int32] = value``: and the name never changes."""
     if not isinstance(node.target, ast.Name):
-        raise _bad_target(ctx, node.target)
-    dtype, is_let = scalar_annotation(ctx, node.annotation)
+        raise _bad_target(context, node.target)
+    dtype, is_let = scalar_annotation(context, node.annotation)
     name = node.target.id
     if node.value is None:
-        local = ctx.local_of(name)
+        local = context.local_of(name)
         if local is None or dtype is None:
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0226", node, f"`{name}` gets a type and no value", label="no value",
-                hint=f"write `{name}: {ctx.segment(node.annotation)} = 0`",
+                hint=f"write `{name}: {context.segment(node.annotation)} = 0`",
             )  # fmt: skip
-        make_local(ctx, local, dtype, node.target)
+        make_local(context, local, dtype, node.target)
         return None
-    if is_let and id(node.target) not in ctx.plan.bindings:
-        stated = ctx.segment(node.annotation.slice) if isinstance(node.annotation, ast.Subscript) else "T.int32"
-        raise ctx.mistake(
+    if is_let and id(node.target) not in context.plan.bindings:
+        stated = context.segment(node.annotation.slice) if isinstance(node.annotation, ast.Subscript) else "T.int32"
+        raise context.mistake(
             "GM0247",
             node.target,
             f"`{name}` is bound by T.let and assigned again",
             label="assigned more than once",
             hint=f"write `{name}: {stated}` for a name that changes",
         )
-    ctx.target = name
+    context.target = name
     try:
-        value = lower(ctx, node.value)
+        value = lower(context, node.value)
     finally:
-        ctx.target = ""
+        context.target = ""
     if isinstance(value, Launch):
         return value
-    _assign_name(ctx, node.target, value, node.value, dtype)
+    _assign_name(context, node.target, value, node.value, dtype)
     return None
 
 
-def _assign_name(ctx: Context, target: ast.Name, value: Value, at: ast.expr, dtype: DType | None) -> None:
+def _assign_name(context: Context, target: ast.Name, value: Value, at: ast.expr, dtype: DType | None) -> None:
     name = target.id
-    existing = ctx.find(name) if ctx.has(name) else None
+    existing = context.find(name) if context.has(name) else None
     if isinstance(existing, Local):
-        assign_local(ctx, existing, target, value, at, dtype)
+        assign_local(context, existing, target, value, at, dtype)
         return
-    if id(target) not in ctx.plan.bindings and ctx.has(name):
-        raise _fixed(ctx, target, name, existing)
-    _bind_name(ctx, target, value, at, dtype)
+    if id(target) not in context.plan.bindings and context.has(name):
+        raise _fixed(context, target, name, existing)
+    _bind_name(context, target, value, at, dtype)
 
 
-def _fixed(ctx: Context, target: ast.Name, name: str, existing: Value) -> Mistake:
-    what = "the variable of a loop" if existing in ctx.loops else describe(existing)
-    if isinstance(existing, Var) and existing not in ctx.loops:
+def _fixed(context: Context, target: ast.Name, name: str, existing: Value) -> Mistake:
+    what = "the variable of a loop" if existing in context.loops else describe(existing)
+    if isinstance(existing, Var) and existing not in context.loops:
         what = "a parameter or a size"
-    return ctx.mistake(
+    return context.mistake(
         "GM0247",
         target,
         f"`{name}` is {what}, which cannot be assigned to",
@@ -181,10 +181,10 @@ def _fixed(ctx: Context, target: ast.Name, name: str, existing: Value) -> Mistak
     )
 
 
-def _bind_name(ctx: Context, target: ast.Name, value: Value, at: ast.expr, dtype: DType | None) -> None:
+def _bind_name(context: Context, target: ast.Name, value: Value, at: ast.expr, dtype: DType | None) -> None:
     name = target.id
     if isinstance(value, Symbolic):
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0249",
             at,
             f"the size `{name}` is declared after the parameters that could give it a value, or used by none",
@@ -192,93 +192,97 @@ def _bind_name(ctx: Context, target: ast.Name, value: Value, at: ast.expr, dtype
             hint=f"use it in the shape of a T.match_buffer at the top of the function, or write `{name} = T.int32(0)`",
         )
     if isinstance(value, Opening) or value is None:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0306",
             at,
-            f"`{ctx.segment(at)}` is a statement, and gives no value",
+            f"`{context.segment(at)}` is a statement, and gives no value",
             label="no value",
             hint="write it as a statement of its own",
         )
     if isinstance(value, _NAMED) and dtype is None:
-        ctx.define(name, value)
+        context.define(name, value)
         return
     if is_number(value) and dtype is None:
         # A named constant: it takes its type where it is used, as a literal does.
-        ctx.define(name, value)
+        context.define(name, value)
         return
     if isinstance(value, Expr) and value.dtype.is_handle:
         if isinstance(value, Var) and dtype is None:
-            ctx.define(name, value)
+            context.define(name, value)
         else:
-            ctx.define(name, bind_pointer(ctx, name, value, at))
+            context.define(name, bind_pointer(context, name, value, at))
         return
-    found: Expr | Number = as_operand(ctx, at, value)
+    found: Expr | Number = as_operand(context, at, value)
     if dtype is not None:
-        result = fit(ctx, at, found, dtype, f"`{name}`", f"{name} = ")
+        result = fit(context, at, found, dtype, f"`{name}`", f"{name} = ")
     else:
-        result = typed(ctx, at, found)
+        result = typed(context, at, found)
     if isinstance(result, Var) and dtype is None:
-        ctx.define(name, result)
+        context.define(name, result)
         return
-    var = Var(name, result.dtype, span=ctx.span(target))
-    ctx.emit(Bind(var, result, ctx.span(at)))
-    ctx.define(name, var)
+    var = Var(name, result.dtype, span=context.span(target))
+    context.emit(Bind(var, result, context.span(at)))
+    context.define(name, var)
 
 
-def _store(ctx: Context, target: ast.Subscript, value: Expr | Number, at: ast.expr, shown: ast.expr) -> None:
-    owner = lower(ctx, target.value)
+def _store(context: Context, target: ast.Subscript, value: Expr | Number, at: ast.expr, shown: ast.expr) -> None:
+    owner = lower(context, target.value)
     if isinstance(owner, Allocated):
         owner = owner.buffer
     if not isinstance(owner, Buffer):
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0286",
             target.value,
             f"{describe(owner)} has no elements to assign to",
             label="not a buffer",
             hint="assign to elements of buffers: `A[i] = ...`",
         )
-    places = target_indices(ctx, target, owner)
+    places = target_indices(context, target, owner)
     lanes = places[-1].dtype.lanes if places else 1
     dtype = owner.dtype.with_lanes(owner.dtype.lanes * lanes)
-    stored = fit(ctx, at, value, dtype, f"`{owner.name}`", f"{ctx.segment(shown)} = ")
-    ctx.emit(Store(owner, places, stored, ctx.span(target)))
+    stored = fit(context, at, value, dtype, f"`{owner.name}`", f"{context.segment(shown)} = ")
+    context.emit(Store(owner, places, stored, context.span(target)))
 
 
-def augmented(ctx: Context, node: ast.AugAssign) -> None:
+def augmented(context: Context, node: ast.AugAssign) -> None:
     """``target += value``."""
     target = node.target
     if isinstance(target, ast.Attribute):
-        raise _bad_target(ctx, target)
-    current = lower(ctx, _as_read(target))
-    left = as_operand(ctx, target, current)
-    right = operand(ctx, node.value)
+        raise _bad_target(context, target)
+    current = lower(context, _as_read(target))
+    left = as_operand(context, target, current)
+    right = operand(context, node.value)
     if isinstance(node.op, ast.Pow):
         written = ast.copy_location(ast.BinOp(_as_read(target), node.op, node.value), node)
-        value = operand(ctx, written)
+        value = operand(context, written)
     else:
-        value = binary(ctx, node, type(node.op), left, right, target, node.value)
+        value = binary(context, node, type(node.op), left, right, target, node.value)
     if isinstance(target, ast.Name):
-        local = ctx.local_of(target.id)
+        local = context.local_of(target.id)
         if local is None:
-            raise _fixed(ctx, target, target.id, ctx.find(target.id))
-        check_carried(ctx, local, target)
+            raise _fixed(context, target, target.id, context.find(target.id))
+        check_carried(context, local, target)
         assert local.buffer is not None
-        ctx.emit(Store(local.buffer, (), fit_local(ctx, local, local.buffer, value, node.value), ctx.span(node)))
+        context.emit(
+            Store(local.buffer, (), fit_local(context, local, local.buffer, value, node.value), context.span(node))
+        )
         return
     owner = current.buffer if isinstance(current, Load) else None
     if owner is None:
-        raise _bad_target(ctx, target)
-    places = target_indices(ctx, target, owner)
+        raise _bad_target(context, target)
+    places = target_indices(context, target, owner)
     dtype = owner.dtype.with_lanes(owner.dtype.lanes * (places[-1].dtype.lanes if places else 1))
     if isinstance(value, Expr) and value.dtype != dtype and not converts_losslessly(value.dtype.element, dtype.element):
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0262",
             node.value,
             f"`{owner.name}` has type {dtype}, which does not hold every {value.dtype}",
             label=str(value.dtype),
-            hint=f"if the loss is meant, write `T.{dtype.element}({ctx.segment(node.value)})`",
+            hint=f"if the loss is meant, write `T.{dtype.element}({context.segment(node.value)})`",
         )
-    ctx.emit(Store(owner, places, fit(ctx, node.value, value, dtype, f"`{owner.name}`", ""), ctx.span(node)))
+    context.emit(
+        Store(owner, places, fit(context, node.value, value, dtype, f"`{owner.name}`", ""), context.span(node))
+    )
 
 
 def _as_read(target: ast.expr) -> ast.expr:

@@ -18,66 +18,66 @@ from gristmill.script.values import Allocated, Launch, Opening, Value, describe
 Body = Callable[[Context, Sequence[ast.stmt]], Stmt]
 
 
-def with_statement(ctx: Context, node: ast.With, lower_list: Body) -> None:
+def with_statement(context: Context, node: ast.With, lower_list: Body) -> None:
     """Read a ``with`` of one item or several (as several, one inside the other)."""
-    _items(ctx, node, list(node.items), lower_list)
+    _items(context, node, list(node.items), lower_list)
 
 
-def _items(ctx: Context, node: ast.With, items: list[ast.withitem], lower_list: Body) -> None:
+def _items(context: Context, node: ast.With, items: list[ast.withitem], lower_list: Body) -> None:
     if not items:
-        ctx.emit(lower_list(ctx, node.body))
+        context.emit(lower_list(context, node.body))
         return
     item, rest = items[0], items[1:]
     named = item.optional_vars
     if named is not None and not isinstance(named, ast.Name):
-        raise ctx.mistake("GM0257", named, "`as` takes one name", label="not a name", hint="write `as name`")
-    ctx.target = named.id if named is not None else ""
+        raise context.mistake("GM0257", named, "`as` takes one name", label="not a name", hint="write `as name`")
+    context.target = named.id if named is not None else ""
     try:
-        value = lower(ctx, item.context_expr)
+        value = lower(context, item.context_expr)
     finally:
-        ctx.target = ""
+        context.target = ""
 
     def inside() -> Stmt:
         if not rest:
-            return lower_list(ctx, node.body)
-        outer, ctx.statements = ctx.statements, []
+            return lower_list(context, node.body)
+        outer, context.statements = context.statements, []
         try:
-            _items(ctx, node, rest, lower_list)
+            _items(context, node, rest, lower_list)
             from gristmill.script.statements import gathered
 
-            return gathered(ctx.statements)
+            return gathered(context.statements)
         finally:
-            ctx.statements = outer
+            context.statements = outer
 
     if isinstance(value, Launch):
-        ctx.scopes.append({})
-        finish = launch_loop(ctx, value, item.context_expr)
-        ctx.enclosing.append(Enclosing("for", LoopKind.THREAD, ctx.source.place(item.context_expr)))
+        context.scopes.append({})
+        finish = launch_loop(context, value, item.context_expr)
+        context.enclosing.append(Enclosing("for", LoopKind.THREAD, context.source.place(item.context_expr)))
         try:
             body = inside()
         finally:
-            ctx.enclosing.pop()
-            ctx.scopes.pop()
-        ctx.emit(finish(body))
+            context.enclosing.pop()
+            context.scopes.pop()
+        context.emit(finish(body))
     elif isinstance(value, Allocated):
-        _scoped(ctx, named.id if named is not None else value.buffer.name, value, inside)
+        _scoped(context, named.id if named is not None else value.buffer.name, value, inside)
     elif isinstance(value, Opening):
-        _opening(ctx, node, item, value, inside, lower_list)
+        _opening(context, node, item, value, inside, lower_list)
     else:
-        raise _unknown(ctx, item.context_expr, value)
+        raise _unknown(context, item.context_expr, value)
 
 
-def _scoped(ctx: Context, name: str, value: Value, inside: Callable[[], Stmt]) -> None:
-    ctx.scopes.append({name: value})
+def _scoped(context: Context, name: str, value: Value, inside: Callable[[], Stmt]) -> None:
+    context.scopes.append({name: value})
     try:
         body = inside()
     finally:
-        ctx.scopes.pop()
-    ctx.emit(body)
+        context.scopes.pop()
+    context.emit(body)
 
 
-def _unknown(ctx: Context, node: ast.expr, value: Value) -> Exception:
-    return ctx.mistake(
+def _unknown(context: Context, node: ast.expr, value: Value) -> Exception:
+    return context.mistake(
         "GM0335",
         node,
         f"`with` does not take {describe(value)}",
@@ -87,47 +87,49 @@ def _unknown(ctx: Context, node: ast.expr, value: Value) -> Exception:
 
 
 def _opening(
-    ctx: Context, node: ast.With, item: ast.withitem, value: Opening, inside: Callable[[], Stmt], lower_list: Body
+    context: Context, node: ast.With, item: ast.withitem, value: Opening, inside: Callable[[], Stmt], lower_list: Body
 ) -> None:
     if value.what == "block":
-        _block(ctx, item, value.name, inside)
+        _block(context, item, value.name, inside)
     elif value.what == "init":
-        _init(ctx, node, item, lower_list)
+        _init(context, node, item, lower_list)
     elif value.what == "nothing":
-        ctx.emit(inside())
+        context.emit(inside())
     elif value.what == "let":
         name = value.name or (item.optional_vars.id if isinstance(item.optional_vars, ast.Name) else "value")
-        found = typed(ctx, item.context_expr, as_operand(ctx, item.context_expr, value.value))
-        var = Var(name, found.dtype, span=ctx.span(item.context_expr))
-        ctx.scopes.append({name: var})
+        found = typed(context, item.context_expr, as_operand(context, item.context_expr, value.value))
+        var = Var(name, found.dtype, span=context.span(item.context_expr))
+        context.scopes.append({name: var})
         try:
             body = inside()
         finally:
-            ctx.scopes.pop()
-        bound = Bind(var, found, ctx.span(item.context_expr))
-        ctx.emit(sequence(bound, body))
+            context.scopes.pop()
+        bound = Bind(var, found, context.span(item.context_expr))
+        context.emit(sequence(bound, body))
     else:
-        raise _unknown(ctx, item.context_expr, value)
+        raise _unknown(context, item.context_expr, value)
 
 
-def _block(ctx: Context, item: ast.withitem, name: str, inside: Callable[[], Stmt]) -> None:
-    place = ctx.source.place(item.context_expr)
-    parts = BlockParts(depth=len(ctx.enclosing) + 1)
-    ctx.blocks.append(parts)
-    ctx.enclosing.append(Enclosing("block", None, place))
+def _block(context: Context, item: ast.withitem, name: str, inside: Callable[[], Stmt]) -> None:
+    place = context.source.place(item.context_expr)
+    parts = BlockParts(depth=len(context.enclosing) + 1)
+    context.blocks.append(parts)
+    context.enclosing.append(Enclosing("block", None, place))
     try:
         body = inside()
     finally:
-        ctx.enclosing.pop()
-        ctx.blocks.pop()
+        context.enclosing.pop()
+        context.blocks.pop()
     local = {*parts.allocations, *(match.buffer for match in parts.matches)}
     reads, writes = parts.reads, parts.writes
     if reads is None or writes is None:
-        outside = ctx.visible_variables() | {axis.var for axis in parts.axes}
-        found_reads, found_writes = footprint(body, parts.init, local, parts.matches, outside, ctx.visible_buffers())
+        outside = context.visible_variables() | {axis.var for axis in parts.axes}
+        found_reads, found_writes = footprint(
+            body, parts.init, local, parts.matches, outside, context.visible_buffers()
+        )
         reads = found_reads if reads is None else reads
         writes = found_writes if writes is None else writes
-    ctx.emit(
+    context.emit(
         Block(
             name,
             tuple(parts.axes),
@@ -138,15 +140,15 @@ def _block(ctx: Context, item: ast.withitem, name: str, inside: Callable[[], Stm
             tuple(parts.matches),
             parts.init,
             body,
-            ctx.span(item.context_expr),
+            context.span(item.context_expr),
         )
     )
 
 
-def _init(ctx: Context, node: ast.With, item: ast.withitem, lower_list: Body) -> None:
-    block = ctx.block
+def _init(context: Context, node: ast.With, item: ast.withitem, lower_list: Body) -> None:
+    block = context.block
     if block is None:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0333",
             item.context_expr,
             "`T.init()` stands outside of the start of a block",
@@ -154,15 +156,15 @@ def _init(ctx: Context, node: ast.With, item: ast.withitem, lower_list: Body) ->
             hint='write it directly inside `with T.block("name"):`',
         )
     if block.init is not None:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0333",
             item.context_expr,
             "the block has two inits",
             label="the second one",
             hint="write both into one `with T.init():`",
         )
-    ctx.enclosing.append(Enclosing("if", None, ctx.source.place(item.context_expr)))
+    context.enclosing.append(Enclosing("if", None, context.source.place(item.context_expr)))
     try:
-        block.init = lower_list(ctx, node.body)
+        block.init = lower_list(context, node.body)
     finally:
-        ctx.enclosing.pop()
+        context.enclosing.pop()

@@ -20,14 +20,16 @@ if TYPE_CHECKING:
     from gristmill.script.project import ParamValue, Project
 
 
-def constant_of(project: Project, file: File, name: str, definition: Definition, ctx: Context, at: Positioned) -> Value:
+def constant_of(
+    project: Project, file: File, name: str, definition: Definition, context: Context, at: Positioned
+) -> Value:
     """The value of a constant, folded when it is first used."""
     if definition.state == "done":
         return definition.value
     if definition.state == "wrong":
         raise Reported
     if definition.state == "folding":
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0218",
             at,
             f"the constant `{name}` depends on itself",
@@ -54,8 +56,8 @@ def constant_of(project: Project, file: File, name: str, definition: Definition,
         if definition.state == "folding":
             definition.state = "wrong"
         place = problem.diagnostic.place
-        if ctx.callee is not None and problem.diagnostic.code == "GM0217" and place is not None:
-            raise ctx.mistake(
+        if context.callee is not None and problem.diagnostic.code == "GM0217" and place is not None:
+            raise context.mistake(
                 "GM0217", at, f"`{name}` is not a constant that can be read without executing anything",
                 label="no constant", hint=problem.diagnostic.hint,
                 notes=(Note("it is defined here", place),),
@@ -64,11 +66,11 @@ def constant_of(project: Project, file: File, name: str, definition: Definition,
     return definition.value
 
 
-def _folded(project: Project, ctx: Context, name: str, definition: Definition) -> Value:
+def _folded(project: Project, context: Context, name: str, definition: Definition) -> Value:
     node = definition.node
     hint = f"make `{name}` a number, a text, a tuple or arithmetic of those, or a parameter of the kernel"
     if definition.times > 1:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0220",
             node,
             f"`{name}` is assigned {definition.times} times at the top level of the file",
@@ -76,7 +78,7 @@ def _folded(project: Project, ctx: Context, name: str, definition: Definition) -
             hint="give each constant a name of its own; `params` in kernels.toml make variants",
         )
     if definition.kind == "unknown" or not isinstance(node, ast.expr):
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0217",
             node,
             f"`{name}` would have to be executed",
@@ -84,10 +86,10 @@ def _folded(project: Project, ctx: Context, name: str, definition: Definition) -
             hint=hint,
         )
     try:
-        value = lower(ctx, node)
+        value = lower(context, node)
     except Mistake as problem:
         if problem.diagnostic.code in ("GM0251", "GM0253", "GM0255", "GM0297"):
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0217", node, f"`{name}` would have to be executed", label="not a constant", hint=hint
             ) from None
         raise
@@ -96,21 +98,21 @@ def _folded(project: Project, ctx: Context, name: str, definition: Definition) -
 
         if isinstance(value, Namespace):
             return value
-        raise ctx.mistake("GM0217", node, f"`{name}` is not a constant", label=describe(value), hint=hint)
+        raise context.mistake("GM0217", node, f"`{name}` is not a constant", label=describe(value), hint=hint)
     return value
 
 
 def _overridden(project: Project, file: File, name: str, definition: Definition, override: ParamValue) -> Value:
     """The value that ``params`` give; it must be of the kind of the constant in the file."""
     node = definition.node
-    ctx = Context(project, file, None)
+    context = Context(project, file, None)
     try:
-        default = lower(ctx, node) if isinstance(node, ast.expr) and definition.kind == "constant" else None
+        default = lower(context, node) if isinstance(node, ast.expr) and definition.kind == "constant" else None
     except (Mistake, Reported):
         default = None
     found = _of_kind(default, override)
     if found is None:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0216",
             node if isinstance(node, (ast.expr, ast.stmt)) else None,
             f"the param `{name}` is {describe(override)}, and the constant is {describe(default)}",

@@ -28,29 +28,32 @@ _OPTIONS = {"T.prim_func": ("private", "s_tir", "check_well_formed"), "T.macro":
             "I.ir_module": ("s_tir", "check_well_formed")}  # fmt: skip
 
 
-def role_of(ctx: Context, node: ast.FunctionDef | ast.ClassDef) -> Role:
+def role_of(context: Context, node: ast.FunctionDef | ast.ClassDef) -> Role:
     """The role that the decorators give. A function without one is a helper, a class without one is Python's own."""
     is_class = isinstance(node, ast.ClassDef)
     if not node.decorator_list:
         return Role.PLAIN if is_class else Role.PRIVATE
     if len(node.decorator_list) > 1:
-        raise _unknown(ctx, node, node.decorator_list[1], "a kernel has one decorator")
+        raise _unknown(context, node, node.decorator_list[1], "a kernel has one decorator")
     decorator = node.decorator_list[0]
     function = decorator.func if isinstance(decorator, ast.Call) else decorator
     try:
-        value = lower(ctx, function)
+        value = lower(context, function)
     except Mistake as problem:
         if is_class and problem.diagnostic.code in ("GM0251", "GM0253", "GM0245", "GM0255"):
             return Role.PLAIN
         if problem.diagnostic.code in ("GM0290", "GM0245"):
-            raise _unknown(ctx, node, decorator, f"`{ctx.segment(function)}` is not known") from None
+            raise _unknown(context, node, decorator, f"`{context.segment(function)}` is not known") from None
         raise
     path = value.path if isinstance(value, Intrinsic) else ""
     if path not in _OPTIONS or (path == "I.ir_module") != is_class:
         if is_class and path == "":
             return Role.PLAIN
         raise _unknown(
-            ctx, node, decorator, f"`{ctx.segment(decorator)}` cannot mark a {'class' if is_class else 'function'}"
+            context,
+            node,
+            decorator,
+            f"`{context.segment(decorator)}` cannot mark a {'class' if is_class else 'function'}",
         )
     if is_class:
         return Role.MODULE
@@ -60,7 +63,7 @@ def role_of(ctx: Context, node: ast.FunctionDef | ast.ClassDef) -> Role:
     for keyword in decorator.keywords if isinstance(decorator, ast.Call) else ():
         if keyword.arg not in _OPTIONS[path]:
             meant = close_match(keyword.arg or "", _OPTIONS[path])
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0292",
                 keyword,
                 f"`{path}` has no argument `{keyword.arg or '**'}`",
@@ -68,17 +71,17 @@ def role_of(ctx: Context, node: ast.FunctionDef | ast.ClassDef) -> Role:
                 hint=f"did you mean `{meant}`?" if meant else f"its arguments are: {', '.join(_OPTIONS[path])}",
             )
         if keyword.arg == "private":
-            private = private or condition(ctx, keyword.value) is True
+            private = private or condition(context, keyword.value) is True
     return Role.PRIVATE if private else Role.PUBLIC
 
 
-def _unknown(ctx: Context, node: ast.FunctionDef | ast.ClassDef, at: ast.expr, message: str) -> Mistake:
+def _unknown(context: Context, node: ast.FunctionDef | ast.ClassDef, at: ast.expr, message: str) -> Mistake:
     right = "@I.ir_module" if isinstance(node, ast.ClassDef) else "@T.prim_func"
     hint = f"mark it with `{right}` alone, or leave it plain"
     owner = at.value if isinstance(at, ast.Attribute) else at
-    if isinstance(owner, ast.Name) and owner.id in ALWAYS_IMPORTED and owner.id not in ctx.file.definitions:
+    if isinstance(owner, ast.Name) and owner.id in ALWAYS_IMPORTED and owner.id not in context.file.definitions:
         hint = f"write `{ALWAYS_IMPORTED[owner.id]}` at the top of the file"
-    return ctx.mistake(
+    return context.mistake(
         "GM0221",
         at,
         message,

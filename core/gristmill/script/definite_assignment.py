@@ -35,10 +35,10 @@ Assigned = frozenset[Buffer] | None
 """The local scalars that have a value; None where no path leads to."""
 
 
-def check_assigned(ctx: Context, body: Stmt) -> None:
+def check_assigned(context: Context, body: Stmt) -> None:
     """Report a mistake (GM0244) for each local scalar of a function that some path reads before it assigns it."""
-    if ctx.scalars:
-        _Paths(ctx).after(body, frozenset())
+    if context.scalars:
+        _Paths(context).after(body, frozenset())
 
 
 def _both(one: Assigned, other: Assigned) -> Assigned:
@@ -49,8 +49,8 @@ def _both(one: Assigned, other: Assigned) -> Assigned:
 
 
 class _Paths:
-    def __init__(self, ctx: Context) -> None:
-        self.ctx = ctx
+    def __init__(self, context: Context) -> None:
+        self.context = context
         self.breaks: list[Assigned] = []
         """For each loop around, what has a value where a ``break`` leaves it."""
         self.continues: list[Assigned] = []
@@ -70,7 +70,7 @@ class _Paths:
                 return before - {buffer}
             case Store(buffer=buffer):
                 self.read(children(node), before)
-                return before | {buffer} if buffer in self.ctx.scalars else before
+                return before | {buffer} if buffer in self.context.scalars else before
             case If(condition=condition, then=then, otherwise=otherwise):
                 self.read([condition], before)
                 return _both(self.after(then, before), before if otherwise is None else self.after(otherwise, before))
@@ -127,22 +127,22 @@ class _Paths:
             return None
         passed = {part.buffer for part in walk(node) if isinstance(part, AddressOf | BufferRef)}
         self.read([node], before)
-        return before | (passed & self.ctx.scalars.keys())
+        return before | (passed & self.context.scalars.keys())
 
     def read(self, nodes: Iterable[Node], assigned: frozenset[Buffer]) -> None:
         for node in nodes:
             for part in walk(node):
                 if isinstance(part, Load) and part.buffer not in assigned:
-                    local = self.ctx.scalars.get(part.buffer)
+                    local = self.context.scalars.get(part.buffer)
                     if local is not None and part.buffer not in self.reported:
                         self.reported.add(part.buffer)
                         self.report(local, part)
 
     def report(self, local: Local, read: Load) -> None:
-        ctx, name = self.ctx, local.name
+        context, name = self.context, local.name
         notes = [] if local.first is None else [Note("not every path comes by this assignment", local.first)]
         inlined = () if read.span is None else read.span.notes()
-        mistake = ctx.mistake(
+        mistake = context.mistake(
             "GM0244",
             None if read.span is None else read.span.place,
             f"`{name}` is read here, and some path to this place assigns nothing to it",
@@ -150,8 +150,8 @@ class _Paths:
             hint=f"give it a value before the branch or loop: `{name} = {_start(read.buffer.dtype)}`",
             notes=(*notes, *inlined),
         )
-        ctx.problems.add(mistake)
-        ctx.failed = True
+        context.problems.add(mistake)
+        context.failed = True
 
 
 def _start(dtype: DType) -> str:

@@ -35,37 +35,37 @@ from gristmill.script.values import (
 _EXPONENT_AT_MOST = 8
 
 
-def lower(ctx: Context, node: ast.expr) -> Value:
+def lower(context: Context, node: ast.expr) -> Value:
     """The value of an expression. Raises Mistake."""
     handler = _HANDLERS.get(type(node))
     if handler is None:
         name = EXPRESSIONS.get(type(node), type(node).__name__)
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0255",
             node,
             f"{name} cannot be used in a kernel",
             label="not part of the language",
             hint=INSTEAD_OF_EXPRESSIONS.get(type(node), "write it with loops, names and arithmetic"),
         )
-    return handler(ctx, node)
+    return handler(context, node)
 
 
-def _name(ctx: Context, node: ast.Name) -> Value:
-    return name_value(ctx, node)
+def _name(context: Context, node: ast.Name) -> Value:
+    return name_value(context, node)
 
 
-def _constant(ctx: Context, node: ast.Constant) -> Value:
+def _constant(context: Context, node: ast.Constant) -> Value:
     value = node.value
     if isinstance(value, (complex, bytes)) or value is Ellipsis:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0255",
             node,
-            f"{ctx.segment(node)} cannot be used in a kernel",
+            f"{context.segment(node)} cannot be used in a kernel",
             label="not part of the language",
             hint="kernels have integers, floats, bools and texts",
         )
     if isinstance(value, int) and abs(value) >> 64:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0219",
             node,
             "the number needs more than 64 bits",
@@ -73,45 +73,45 @@ def _constant(ctx: Context, node: ast.Constant) -> Value:
             hint="no type of the language holds it",
         )
     if isinstance(value, float) and math.isinf(value):
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0219",
             node,
-            f"the number {ctx.segment(node)} is too large: the largest of float64 is 1.797e308",
+            f"the number {context.segment(node)} is too large: the largest of float64 is 1.797e308",
             label="too large",
             hint='if infinity is meant, write `T.infinity("float32")`',
         )
     return value
 
 
-def _tuple(ctx: Context, node: ast.Tuple | ast.List) -> Value:
-    return tuple(lower(ctx, item) for item in node.elts)
+def _tuple(context: Context, node: ast.Tuple | ast.List) -> Value:
+    return tuple(lower(context, item) for item in node.elts)
 
 
-def _attribute(ctx: Context, node: ast.Attribute) -> Value:
-    owner = lower(ctx, node.value)
+def _attribute(context: Context, node: ast.Attribute) -> Value:
+    owner = lower(context, node.value)
     if isinstance(owner, Namespace):
-        return namespace_member(ctx, node, owner)
+        return namespace_member(context, node, owner)
     if isinstance(owner, FileNamespace):
-        return file_member(ctx, owner.file, node, node.attr)
+        return file_member(context, owner.file, node, node.attr)
     if isinstance(owner, ClassNamespace):
-        return ctx.project.method_of(ctx, owner, node)
+        return context.project.method_of(context, owner, node)
     if isinstance(owner, Foreign):
-        raise explain_foreign(ctx, node, owner)
+        raise explain_foreign(context, node, owner)
     if isinstance(owner, (Buffer, Allocated)):
-        return buffer_member(ctx, node, owner.buffer if isinstance(owner, Allocated) else owner)
+        return buffer_member(context, node, owner.buffer if isinstance(owner, Allocated) else owner)
     if isinstance(owner, Intrinsic):
         from gristmill.script.calls import NAMESPACES, unknown_member
 
         table = NAMESPACES.get(owner.path, {})
         if node.attr in table:
             return table[node.attr]
-        raise unknown_member(ctx, node, owner.path, node.attr)
+        raise unknown_member(context, node, owner.path, node.attr)
     if isinstance(owner, (Expr, int, float)):
         if node.attr == "astype":
             return Method("astype", owner)
         if node.attr == "dtype":
-            return typed(ctx, node.value, owner).dtype
-    raise ctx.mistake(
+            return typed(context, node.value, owner).dtype
+    raise context.mistake(
         "GM0284",
         node,
         f"{describe(owner)} has no `{node.attr}`",
@@ -120,23 +120,23 @@ def _attribute(ctx: Context, node: ast.Attribute) -> Value:
     )
 
 
-def _subscript(ctx: Context, node: ast.Subscript) -> Value:
-    owner = lower(ctx, node.value)
+def _subscript(context: Context, node: ast.Subscript) -> Value:
+    owner = lower(context, node.value)
     if isinstance(owner, Allocated):
         owner = owner.buffer
     if isinstance(owner, Buffer):
-        return element(ctx, node, owner)
+        return element(context, node, owner)
     if isinstance(owner, BufferShape):
-        return _shape_of(ctx, node, owner)
+        return _shape_of(context, node, owner)
     if isinstance(owner, LetType):
-        dtype = lower(ctx, node.slice)
+        dtype = lower(context, node.slice)
         if isinstance(dtype, DType):
             return LetType(dtype)
     if isinstance(owner, tuple):
-        return _item(ctx, node, owner)
+        return _item(context, node, owner)
     if isinstance(owner, Foreign):
-        raise explain_foreign(ctx, node, owner)
-    raise ctx.mistake(
+        raise explain_foreign(context, node, owner)
+    raise context.mistake(
         "GM0286",
         node,
         f"{describe(owner)} cannot be indexed",
@@ -145,54 +145,54 @@ def _subscript(ctx: Context, node: ast.Subscript) -> Value:
     )
 
 
-def _shape_of(ctx: Context, node: ast.Subscript, owner: BufferShape) -> Value:
+def _shape_of(context: Context, node: ast.Subscript, owner: BufferShape) -> Value:
     shape = owner.buffer.shape
-    axis = operand(ctx, node.slice)
+    axis = operand(context, node.slice)
     if not isinstance(axis, int) or not -len(shape) <= axis < len(shape):
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0285",
             node.slice,
-            f"`{owner.buffer.name}` has {len(shape)} dimensions, and {ctx.segment(node.slice)} is none of them",
+            f"`{owner.buffer.name}` has {len(shape)} dimensions, and {context.segment(node.slice)} is none of them",
             label="no such dimension",
             hint=f"dimensions are counted from 0 to {len(shape) - 1}" if shape else "it is a single element",
         )
     return shape[axis]
 
 
-def _item(ctx: Context, node: ast.Subscript, owner: tuple[Value, ...]) -> Value:
-    position = operand(ctx, node.slice)
+def _item(context: Context, node: ast.Subscript, owner: tuple[Value, ...]) -> Value:
+    position = operand(context, node.slice)
     if not isinstance(position, int) or not -len(owner) <= position < len(owner):
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0282",
             node.slice,
-            f"the tuple has {len(owner)} items, and `{ctx.segment(node.slice)}` is not the number of one of them",
+            f"the tuple has {len(owner)} items, and `{context.segment(node.slice)}` is not the number of one of them",
             label="no such item",
             hint="tuples are indexed by constants; to index by a variable, store the values in a local buffer",
         )
     return owner[position]
 
 
-def _binary(ctx: Context, node: ast.BinOp) -> Value:
-    left = lower(ctx, node.left)
+def _binary(context: Context, node: ast.BinOp) -> Value:
+    left = lower(context, node.left)
     if isinstance(left, (tuple, str)) and isinstance(node.op, (ast.Add, ast.Mult)):
-        return _join(ctx, node, left)
+        return _join(context, node, left)
     if isinstance(node.op, ast.Pow):
-        return _power(ctx, node, left)
+        return _power(context, node, left)
     from gristmill.script.operands import as_operand
 
-    a = as_operand(ctx, node.left, left)
-    b = operand(ctx, node.right)
-    return binary(ctx, node, type(node.op), a, b, node.left, node.right)
+    a = as_operand(context, node.left, left)
+    b = operand(context, node.right)
+    return binary(context, node, type(node.op), a, b, node.left, node.right)
 
 
-def _join(ctx: Context, node: ast.BinOp, left: tuple[Value, ...] | str) -> Value:
+def _join(context: Context, node: ast.BinOp, left: tuple[Value, ...] | str) -> Value:
     """Tuples and texts of constants are joined with ``+``."""
-    right = lower(ctx, node.right)
+    right = lower(context, node.right)
     if isinstance(node.op, ast.Add) and isinstance(left, tuple) and isinstance(right, tuple):
         return left + right
     if isinstance(node.op, ast.Add) and isinstance(left, str) and isinstance(right, str):
         return left + right
-    raise ctx.mistake(
+    raise context.mistake(
         "GM0267",
         node,
         f"{describe(left)} and {describe(right)} cannot be computed with",
@@ -201,34 +201,34 @@ def _join(ctx: Context, node: ast.BinOp, left: tuple[Value, ...] | str) -> Value
     )
 
 
-def _power(ctx: Context, node: ast.BinOp, left: Value) -> Value:
+def _power(context: Context, node: ast.BinOp, left: Value) -> Value:
     from gristmill.script.operands import as_operand
 
-    base = as_operand(ctx, node.left, left)
-    exponent = operand(ctx, node.right)
+    base = as_operand(context, node.left, left)
+    exponent = operand(context, node.right)
     whole = not isinstance(exponent, (Expr, bool)) and float(exponent).is_integer()
     if isinstance(base, Expr) and whole and not isinstance(exponent, Expr) and 0 <= exponent <= _EXPONENT_AT_MOST:
         if exponent == 0:
-            return const(1, base.dtype, ctx.span(node))
+            return const(1, base.dtype, context.span(node))
         if exponent == 1:
             return base
         # The base is read again for each factor, so it must be cheap and free of effects.
         if _is_simple(node.left):
             product = base
             for _ in range(int(exponent) - 1):
-                factor = as_operand(ctx, node.left, lower(ctx, node.left))
+                factor = as_operand(context, node.left, lower(context, node.left))
                 assert isinstance(factor, Expr)
-                product = Mul(product, factor, ctx.span(node))
+                product = Mul(product, factor, context.span(node))
             return product
         if base.dtype.is_integer:
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0270",
                 node,
                 "the power of an integer is written as a product, and its base is too long to repeat",
                 label="name the base first",
-                hint=f"write `x = {ctx.segment(node.left)}` before, and `x ** {exponent}` here",
+                hint=f"write `x = {context.segment(node.left)}` before, and `x ** {exponent}` here",
             )
-    return binary(ctx, node, ast.Pow, base, exponent, node.left, node.right)
+    return binary(context, node, ast.Pow, base, exponent, node.left, node.right)
 
 
 def _is_simple(node: ast.expr) -> bool:
@@ -243,36 +243,36 @@ def _is_simple(node: ast.expr) -> bool:
     return False
 
 
-def _unary(ctx: Context, node: ast.UnaryOp) -> Value:
-    return unary(ctx, node, operand(ctx, node.operand))
+def _unary(context: Context, node: ast.UnaryOp) -> Value:
+    return unary(context, node, operand(context, node.operand))
 
 
-def _compare(ctx: Context, node: ast.Compare) -> Value:
+def _compare(context: Context, node: ast.Compare) -> Value:
     """A chain of comparisons is their conjunction; the middle operands are read once for each side."""
     found: Expr | bool = True
     left_at = node.left
     for kind, right_at in zip(node.ops, node.comparators, strict=True):
-        left, right = lower(ctx, left_at), lower(ctx, right_at)
+        left, right = lower(context, left_at), lower(context, right_at)
         if isinstance(left, str) or isinstance(right, str) or isinstance(left, DType) or isinstance(right, DType):
-            one: Expr | bool = _compare_names(ctx, node, kind, left, right)
+            one: Expr | bool = _compare_names(context, node, kind, left, right)
         else:
             from gristmill.script.operands import as_operand
 
-            a, b = as_operand(ctx, left_at, left), as_operand(ctx, right_at, right)
-            one = compare(ctx, node, type(kind), a, b, left_at, right_at)
-        found = _both(ctx, node, found, one)
+            a, b = as_operand(context, left_at, left), as_operand(context, right_at, right)
+            one = compare(context, node, type(kind), a, b, left_at, right_at)
+        found = _both(context, node, found, one)
         left_at = right_at
     return found
 
 
-def _compare_names(ctx: Context, node: ast.Compare, kind: ast.cmpop, left: Value, right: Value) -> bool:
+def _compare_names(context: Context, node: ast.Compare, kind: ast.cmpop, left: Value, right: Value) -> bool:
     """Texts and types are compared while the kernel is read, so that constants choose between variants."""
     same = str(left) == str(right) and isinstance(left, (str, DType)) and isinstance(right, (str, DType))
     if isinstance(kind, ast.Eq):
         return same
     if isinstance(kind, ast.NotEq):
         return not same
-    raise ctx.mistake(
+    raise context.mistake(
         "GM0269",
         node,
         f"{describe(left)} and {describe(right)} can only be compared with == and !=",
@@ -281,21 +281,21 @@ def _compare_names(ctx: Context, node: ast.Compare, kind: ast.cmpop, left: Value
     )
 
 
-def _both(ctx: Context, node: ast.expr, left: Expr | bool, right: Expr | bool) -> Expr | bool:
+def _both(context: Context, node: ast.expr, left: Expr | bool, right: Expr | bool) -> Expr | bool:
     if isinstance(left, bool):
         return right if left else False
     if isinstance(right, bool):
         return left if right else False
-    return And(left, right, ctx.span(node))
+    return And(left, right, context.span(node))
 
 
-def _logic(ctx: Context, node: ast.BoolOp) -> Value:
+def _logic(context: Context, node: ast.BoolOp) -> Value:
     is_and = isinstance(node.op, ast.And)
     found: Expr | None = None
     what = "`and` takes bools: an operand" if is_and else "`or` takes bools: an operand"
     for part in node.values:
-        with ctx.only_sometimes("" if part is node.values[0] else "the second part of a condition"):
-            value = _logic_operand(ctx, part, what)
+        with context.only_sometimes("" if part is node.values[0] else "the second part of a condition"):
+            value = _logic_operand(context, part, what)
         if isinstance(value, bool):
             if value is not is_and:
                 # False ends an `and`, True an `or`; what stands before it has no effect worth keeping.
@@ -304,29 +304,29 @@ def _logic(ctx: Context, node: ast.BoolOp) -> Value:
         if found is None:
             found = value
         else:
-            a, b = meet(ctx, node, found, value, node, part)
-            found = (And if is_and else Or)(a, b, ctx.span(node))
+            a, b = meet(context, node, found, value, node, part)
+            found = (And if is_and else Or)(a, b, context.span(node))
     return is_and if found is None else found
 
 
-def _logic_operand(ctx: Context, node: ast.expr, what: str) -> Expr | bool:
-    value = operand(ctx, node)
+def _logic_operand(context: Context, node: ast.expr, what: str) -> Expr | bool:
+    value = operand(context, node)
     if isinstance(value, bool) or (isinstance(value, Expr) and value.dtype.is_bool):
         return value
-    return condition(ctx, node, what)
+    return condition(context, node, what)
 
 
-def _choice(ctx: Context, node: ast.IfExp) -> Value:
-    test = condition(ctx, node.test)
+def _choice(context: Context, node: ast.IfExp) -> Value:
+    test = condition(context, node.test)
     if isinstance(test, bool):
-        return lower(ctx, node.body if test else node.orelse)
-    with ctx.only_sometimes("a part of a choice"):
-        a, b = operand(ctx, node.body), operand(ctx, node.orelse)
-    return choose(ctx, node, test, a, b, node.body, node.orelse)
+        return lower(context, node.body if test else node.orelse)
+    with context.only_sometimes("a part of a choice"):
+        a, b = operand(context, node.body), operand(context, node.orelse)
+    return choose(context, node, test, a, b, node.body, node.orelse)
 
 
 def choose(
-    ctx: Context,
+    context: Context,
     node: ast.expr,
     test: Expr,
     a: Expr | Number,
@@ -335,27 +335,29 @@ def choose(
     b_at: ast.expr,
 ) -> Expr:
     """``a if test else b``: only one side is evaluated."""
-    left, right = meet(ctx, node, a, b, a_at, b_at)
-    return IfThenElse(test, left, right, ctx.span(node))
+    left, right = meet(context, node, a, b, a_at, b_at)
+    return IfThenElse(test, left, right, context.span(node))
 
 
-def _call(ctx: Context, node: ast.Call) -> Value:
+def _call(context: Context, node: ast.Call) -> Value:
     from gristmill.script.calls import call_function, call_method
 
-    function = name_value(ctx, node.func, called=True) if isinstance(node.func, ast.Name) else lower(ctx, node.func)
+    function = (
+        name_value(context, node.func, called=True) if isinstance(node.func, ast.Name) else lower(context, node.func)
+    )
     if isinstance(function, Intrinsic):
-        return function.handler(ctx, node)
+        return function.handler(context, node)
     if isinstance(function, DType):
         from gristmill.script.calls.conversions import call_type
 
-        return call_type(ctx, node, function)
+        return call_type(context, node, function)
     if isinstance(function, Callee):
-        return call_function(ctx, node, function)
+        return call_function(context, node, function)
     if isinstance(function, Method):
-        return call_method(ctx, node, function)
+        return call_method(context, node, function)
     if isinstance(function, Foreign):
-        raise explain_foreign(ctx, node.func, function)
-    raise ctx.mistake(
+        raise explain_foreign(context, node.func, function)
+    raise context.mistake(
         "GM0297",
         node.func,
         f"{describe(function)} cannot be called",

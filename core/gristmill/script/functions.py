@@ -18,39 +18,39 @@ from gristmill.script.statements import lower_list
 from gristmill.script.values import Callee, is_symbol
 
 
-def sign(ctx: Context, callee: Callee) -> None:
+def sign(context: Context, callee: Callee) -> None:
     """Read the signature of a function into ``callee``. Raises Mistake."""
-    read_signature(ctx, callee)
-    ctx.returns = callee.returns
+    read_signature(context, callee)
+    context.returns = callee.returns
     symbol = callee.name if callee.is_public else None
     callee.facts = replace(callee.facts, symbol=symbol)
 
 
-def lower_function(ctx: Context, callee: Callee, name: str) -> Function:
-    """The IR of a function whose signature is known. Mistakes of its statements are collected in ``ctx.problems``."""
+def lower_function(context: Context, callee: Callee, name: str) -> Function:
+    """The IR of a function whose signature is known. Mistakes of its statements are collected in ``context.problems``."""
     body = [one for one in callee.node.body if id(one) not in callee.consumed]
-    ctx.plan = plan_names(body, [*ctx.scopes[0]])
-    _refuse_unbound_sizes(ctx, callee)
-    lowered = lower_list(ctx, body)
-    returns = ctx.returns if ctx.returns is not None else VOID
-    if returns != VOID and ctx.plan.completes and not ctx.failed:
-        raise ctx.mistake(
+    context.plan = plan_names(body, [*context.scopes[0]])
+    _refuse_unbound_sizes(context, callee)
+    lowered = lower_list(context, body)
+    returns = context.returns if context.returns is not None else VOID
+    if returns != VOID and context.plan.completes and not context.failed:
+        raise context.mistake(
             "GM0235",
-            ctx.source.name_place(callee.node),
+            context.source.name_place(callee.node),
             f"`{callee.name}` has a result of type {returns}, and may end without returning one",
             label="no value on some path",
             hint="return a value on every path: add a `return` at the end",
         )
-    if not ctx.failed:
-        check_assigned(ctx, lowered)
-        check_parallel_writes(ctx, lowered)
+    if not context.failed:
+        check_assigned(context, lowered)
+        check_parallel_writes(context, lowered)
     callee.returns = returns
     facts = callee.facts
     if facts.symbol is not None:
-        _check_symbol(ctx, callee, facts.symbol)
+        _check_symbol(context, callee, facts.symbol)
         signature = signature_text(facts.symbol, callee.params, returns)
         facts = replace(facts, signature=signature, summary=_summary(callee.node))
-    return Function(name, callee.params, callee.sizes, returns, lowered, facts, ctx.span(callee.node))
+    return Function(name, callee.params, callee.sizes, returns, lowered, facts, context.span(callee.node))
 
 
 def _summary(node: ast.FunctionDef) -> str:
@@ -59,12 +59,12 @@ def _summary(node: ast.FunctionDef) -> str:
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in line)
 
 
-def _check_symbol(ctx: Context, callee: Callee, symbol: str) -> None:
+def _check_symbol(context: Context, callee: Callee, symbol: str) -> None:
     """An exported name must be one for C; inside a module any name of Python will do."""
     if not is_symbol(symbol):
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0238",
-            ctx.source.name_place(callee.node),
+            context.source.name_place(callee.node),
             f"the public function `{symbol}` cannot be exported under that name",
             label="not a name for C",
             hint="use letters a to z, digits and _; or write `@T.prim_func(private=True)`, or "
@@ -72,12 +72,12 @@ def _check_symbol(ctx: Context, callee: Callee, symbol: str) -> None:
         )
 
 
-def _refuse_unbound_sizes(ctx: Context, callee: Callee) -> None:
+def _refuse_unbound_sizes(context: Context, callee: Callee) -> None:
     """A symbolic size that no parameter's shape states has no value."""
-    for name, node in ctx.declared_sizes.items():
-        var = ctx.scopes[0].get(name)
+    for name, node in context.declared_sizes.items():
+        var = context.scopes[0].get(name)
         if isinstance(var, Var) and var not in callee.sizes:
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0249",
                 node,
                 f"the size `{name}` is used in the shape of no parameter, so it has no value",

@@ -17,17 +17,17 @@ from gristmill.script.types import convert, converts_losslessly
 from gristmill.script.values import Allocated, Local, Number, Opening, Symbolic, ThreadVariable, Value, describe
 
 
-def declare_locals(ctx: Context, body: Sequence[ast.stmt], index: int) -> None:
+def declare_locals(context: Context, body: Sequence[ast.stmt], index: int) -> None:
     """Declare the local scalars whose declaration stands before a statement."""
-    for name in ctx.plan.locals.get((id(body), index), ()):
+    for name in context.plan.locals.get((id(body), index), ()):
         first = next(
             (node for statement in body[index:] for node in _targets(statement, name)),
             None,
         )
         assert first is not None
-        local = Local(name, ctx.source.place(first), len(ctx.enclosing))
-        ctx.define(name, local)
-        ctx.statements.append(local)
+        local = Local(name, context.source.place(first), len(context.enclosing))
+        context.define(name, local)
+        context.statements.append(local)
 
 
 def _targets(statement: ast.stmt, name: str) -> list[ast.Name]:
@@ -38,44 +38,52 @@ def _targets(statement: ast.stmt, name: str) -> list[ast.Name]:
     ]
 
 
-def make_local(ctx: Context, local: Local, dtype: DType, target: ast.Name) -> Buffer:
-    span = ctx.span(target)
+def make_local(context: Context, local: Local, dtype: DType, target: ast.Name) -> Buffer:
+    span = context.span(target)
     data = Var(f"{local.name}_data", HANDLE, PointerType(dtype, Scope.LOCAL), span)
     local.buffer = Buffer(local.name, dtype, (), data, scope=Scope.LOCAL, span=span)
-    local.first = ctx.source.place(target)
-    ctx.scalars[local.buffer] = local
+    local.first = context.source.place(target)
+    context.scalars[local.buffer] = local
     return local.buffer
 
 
-def assign_local(ctx: Context, local: Local, target: ast.Name, value: Value, at: ast.expr, dtype: DType | None) -> None:
+def assign_local(
+    context: Context, local: Local, target: ast.Name, value: Value, at: ast.expr, dtype: DType | None
+) -> None:
     name = local.name
     if isinstance(value, (Buffer, Allocated, ThreadVariable)) or (isinstance(value, Expr) and value.dtype.is_handle):
-        where = "in a loop or branch and used outside of it" if len(ctx.enclosing) > local.depth else "more than once"
-        raise ctx.mistake(
-            "GM0250" if len(ctx.enclosing) > local.depth else "GM0249",
+        where = (
+            "in a loop or branch and used outside of it" if len(context.enclosing) > local.depth else "more than once"
+        )
+        raise context.mistake(
+            "GM0250" if len(context.enclosing) > local.depth else "GM0249",
             target,
             f"`{name}` is {describe(value)}, and is assigned {where}",
             label="a buffer cannot change its name",
             hint="allocate it before, at the level where it is used, and give each buffer a name of its own",
         )
     if isinstance(value, (str, tuple, DType, Symbolic, Opening)) or value is None:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0249",
             target,
             f"`{name}` is {describe(value)} here, and is assigned more than once: only numbers can change",
             label="not a number",
             hint="give each value a name of its own",
         )
-    check_carried(ctx, local, target)
-    found = as_operand(ctx, at, value)
+    check_carried(context, local, target)
+    found = as_operand(context, at, value)
     if local.buffer is None:
-        first = fit(ctx, at, found, dtype, f"`{name}`", f"{name} = ") if dtype is not None else typed(ctx, at, found)
-        buffer = make_local(ctx, local, first.dtype, target)
-        ctx.emit(Store(buffer, (), first, ctx.span(at)))
+        first = (
+            fit(context, at, found, dtype, f"`{name}`", f"{name} = ")
+            if dtype is not None
+            else typed(context, at, found)
+        )
+        buffer = make_local(context, local, first.dtype, target)
+        context.emit(Store(buffer, (), first, context.span(at)))
         return
     buffer = local.buffer
     if dtype is not None and dtype != buffer.dtype:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0271",
             target,
             f"`{name}` is stated as {dtype}, and it is {buffer.dtype} already",
@@ -83,51 +91,51 @@ def assign_local(ctx: Context, local: Local, target: ast.Name, value: Value, at:
             hint=f"give the {dtype} value a name of its own",
             notes=first_assigned(local.first),
         )
-    ctx.emit(Store(buffer, (), fit_local(ctx, local, buffer, found, at), ctx.span(at)))
+    context.emit(Store(buffer, (), fit_local(context, local, buffer, found, at), context.span(at)))
 
 
-def fit_local(ctx: Context, local: Local, buffer: Buffer, found: Expr | Number, at: ast.expr) -> Expr:
+def fit_local(context: Context, local: Local, buffer: Buffer, found: Expr | Number, at: ast.expr) -> Expr:
     if not isinstance(found, Expr):
         try:
-            return number(ctx, at, found, buffer.dtype)
+            return number(context, at, found, buffer.dtype)
         except Mistake as problem:
             if not isinstance(found, float) or not buffer.dtype.is_integer:
                 raise
-            raise _changes_type(ctx, local, buffer, f"{found}", at, "float32") from problem
+            raise _changes_type(context, local, buffer, f"{found}", at, "float32") from problem
     if found.dtype == buffer.dtype:
         return found
     if found.dtype.lanes not in (1, buffer.dtype.lanes) or found.dtype.is_handle:
-        return fit(ctx, at, found, buffer.dtype, f"`{local.name}`", f"{local.name} = ")
+        return fit(context, at, found, buffer.dtype, f"`{local.name}`", f"{local.name} = ")
     if not converts_losslessly(found.dtype.element, buffer.dtype.element):
-        raise _changes_type(ctx, local, buffer, f"a value of type {found.dtype}", at, str(found.dtype))
+        raise _changes_type(context, local, buffer, f"a value of type {found.dtype}", at, str(found.dtype))
     return convert(found, buffer.dtype)
 
 
-def _changes_type(ctx: Context, local: Local, buffer: Buffer, what: str, at: ast.expr, dtype: str) -> Mistake:
+def _changes_type(context: Context, local: Local, buffer: Buffer, what: str, at: ast.expr, dtype: str) -> Mistake:
     # What it holds from here on is not known: uses of it are no further mistakes.
-    ctx.poisoned.add(local.name)
+    context.poisoned.add(local.name)
     first = local.first
     start = "..."
     if first is not None:
-        line = ctx.source.lines[first.line - 1]
+        line = context.source.lines[first.line - 1]
         start = line[first.end_column - 1 :].lstrip(" =").split("#")[0].strip() or "..."
-    return ctx.mistake(
+    return context.mistake(
         "GM0271",
         at,
         f"`{local.name}` has type {buffer.dtype}, and {what} is assigned to it",
         label=dtype,
         hint=f"start it with the wider type: `{local.name} = T.{dtype}({start})`, "
-        f"or convert here: `T.{buffer.dtype}({ctx.segment(at)})`",
+        f"or convert here: `T.{buffer.dtype}({context.segment(at)})`",
         notes=first_assigned(local.first),
     )
 
 
-def check_carried(ctx: Context, local: Local, target: ast.Name) -> None:
+def check_carried(context: Context, local: Local, target: ast.Name) -> None:
     """A local scalar of outside, assigned in iterations that may run at the same time, is a race."""
-    for one in ctx.enclosing[local.depth :]:
+    for one in context.enclosing[local.depth :]:
         if one.kind in (LoopKind.PARALLEL, LoopKind.VECTORIZED):
             assert one.kind is not None
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0252",
                 target,
                 f"`{local.name}` is carried from iteration to iteration of a {one.kind.value} loop",

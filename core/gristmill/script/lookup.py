@@ -28,49 +28,49 @@ TVM_MODULES = ("tvm.script", "tvm.script.parser")
 _SCRIPT_NAMES = {"tir": "T", "T": "T", "tirx": "T", "ir": "I", "I": "I"}
 
 
-def name_value(ctx: Context, node: ast.Name, called: bool = False) -> Value:
+def name_value(context: Context, node: ast.Name, called: bool = False) -> Value:
     """The value of a name where it is read, or ``called``. Raises Mistake if there is none yet, or none at all."""
     name = node.id
-    if ctx.has(name):
-        found = ctx.find(name)
+    if context.has(name):
+        found = context.find(name)
         if isinstance(found, Local):
-            return read_local(ctx, node, found)
+            return read_local(context, node, found)
         return found
-    if name in ctx.poisoned:
+    if name in context.poisoned:
         raise Reported
-    if name in ctx.plan.names or name in ctx.matched:
-        raise _not_assigned(ctx, node)
-    if ctx.callee is not None and ctx.callee.owner:
-        inside = ctx.file.classes[ctx.callee.owner].get(name)
+    if name in context.plan.names or name in context.matched:
+        raise _not_assigned(context, node)
+    if context.callee is not None and context.callee.owner:
+        inside = context.file.classes[context.callee.owner].get(name)
         if inside is not None and inside.kind == "constant":
-            return definition_value(ctx, inside, node, name)
+            return definition_value(context, inside, node, name)
         if name == "cls":
-            return ClassNamespace(ctx.file, ctx.callee.owner)
-    if name in ctx.file.definitions:
-        return definition_value(ctx, ctx.file.definitions[name], node, name)
+            return ClassNamespace(context.file, context.callee.owner)
+    if name in context.file.definitions:
+        return definition_value(context, context.file.definitions[name], node, name)
     from gristmill.script.calls import BUILTINS
 
     if name in BUILTINS:
         return BUILTINS[name]
-    raise _undefined(ctx, node, called)
+    raise _undefined(context, node, called)
 
 
-def _undefined(ctx: Context, node: ast.Name, called: bool) -> Mistake:
+def _undefined(context: Context, node: ast.Name, called: bool) -> Mistake:
     name = node.id
-    if name in ctx.hidden:
-        return ctx.mistake(
+    if name in context.hidden:
+        return context.mistake(
             "GM0248",
             node,
             f"`{name}` is the variable of a loop that has ended",
             label="not known here",
             hint=f"assign what you need of `{name}` to a name of its own inside the loop",
-            notes=(Note("the loop is here", ctx.hidden[name]),),
+            notes=(Note("the loop is here", context.hidden[name]),),
         )
-    if ctx.file.imports_everything:
+    if context.file.imports_everything:
         # Reported where it stands; the name may come from there.
         raise Reported
     if hasattr(builtins, name):
-        return ctx.mistake(
+        return context.mistake(
             "GM0253",
             node,
             f"Python's `{name}` cannot be used in a kernel",
@@ -80,7 +80,7 @@ def _undefined(ctx: Context, node: ast.Name, called: bool) -> Mistake:
                 "of Python's own functions kernels have range, min, max, abs, pow, round, int, float, bool and len",
             ),
         )
-    meant = close_match(name, ctx.known_names())
+    meant = close_match(name, context.known_names())
     if name in ALWAYS_IMPORTED:
         hint = f"write `{ALWAYS_IMPORTED[name]}` at the top of the file"
     elif meant:
@@ -89,20 +89,20 @@ def _undefined(ctx: Context, node: ast.Name, called: bool) -> Mistake:
         hint = f"define `{name}` in this file with typed parameters, or import it: `from .other import {name}`"
     else:
         hint = f"assign `{name}` before, or make it a parameter"
-    return ctx.mistake("GM0245", node, f"the name `{name}` is not defined", label="not known", hint=hint)
+    return context.mistake("GM0245", node, f"the name `{name}` is not defined", label="not known", hint=hint)
 
 
-def _not_assigned(ctx: Context, node: ast.Name) -> Mistake:
+def _not_assigned(context: Context, node: ast.Name) -> Mistake:
     name = node.id
-    if name in ctx.matched:
-        return ctx.mistake(
+    if name in context.matched:
+        return context.mistake(
             "GM0246",
             node,
-            f"the parameter `{name}` is the buffer `{ctx.matched[name]}` after its T.match_buffer",
+            f"the parameter `{name}` is the buffer `{context.matched[name]}` after its T.match_buffer",
             label="has no other value",
-            hint=f"write `{ctx.matched[name]}` or `{ctx.matched[name]}.data`",
+            hint=f"write `{context.matched[name]}` or `{context.matched[name]}.data`",
         )
-    return ctx.mistake(
+    return context.mistake(
         "GM0246",
         node,
         f"`{name}` is read before anything is assigned to it",
@@ -111,12 +111,12 @@ def _not_assigned(ctx: Context, node: ast.Name) -> Mistake:
     )
 
 
-def read_local(ctx: Context, node: ast.Name, local: Local) -> Expr:
+def read_local(context: Context, node: ast.Name, local: Local) -> Expr:
     """A load of a local scalar; a mistake where nothing was assigned to it yet."""
-    if local.name in ctx.poisoned:
+    if local.name in context.poisoned:
         raise Reported
     if local.buffer is None:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0246",
             node,
             f"`{local.name}` is read before anything is assigned to it",
@@ -124,24 +124,24 @@ def read_local(ctx: Context, node: ast.Name, local: Local) -> Expr:
             hint=f"assign a first value to `{local.name}` before, outside of the loop or branch",
             notes=(Note("it is assigned here", local.place),),
         )
-    return Load(local.buffer, (), ctx.span(node))
+    return Load(local.buffer, (), context.span(node))
 
 
-def definition_value(ctx: Context, definition: Definition, node: ast.expr, name: str) -> Value:
-    """What a definition at the top level of ``ctx.file`` stands for."""
-    project, file = ctx.project, ctx.file
+def definition_value(context: Context, definition: Definition, node: ast.expr, name: str) -> Value:
+    """What a definition at the top level of ``context.file`` stands for."""
+    project, file = context.project, context.file
     if definition.kind == "import":
-        return import_value(ctx, definition, name)
+        return import_value(context, definition, name)
     if definition.kind == "function":
-        return project.callee_of(file, name, definition, ctx)
+        return project.callee_of(file, name, definition, context)
     if definition.kind == "class":
         return ClassNamespace(file, name)
     from gristmill.script.constants import constant_of
 
-    return constant_of(project, file, name, definition, ctx, node)
+    return constant_of(project, file, name, definition, context, node)
 
 
-def import_value(ctx: Context, definition: Definition, name: str) -> Value:
+def import_value(context: Context, definition: Definition, name: str) -> Value:
     """What an imported name stands for; another file of the project is read when it is first needed."""
     module, level, inner = definition.module, definition.level, definition.name
     if definition.state == "done":
@@ -150,7 +150,7 @@ def import_value(ctx: Context, definition: Definition, name: str) -> Value:
         raise Reported
     assert isinstance(definition.node, ast.alias)
     if definition.state == "folding":
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0218",
             definition.node,
             f"the import of `{name}` leads back to itself",
@@ -159,7 +159,7 @@ def import_value(ctx: Context, definition: Definition, name: str) -> Value:
         )
     definition.state = "folding"
     try:
-        definition.value = _import(ctx, definition, module, level, inner, name)
+        definition.value = _import(context, definition, module, level, inner, name)
     except (Mistake, Reported):
         definition.state = "wrong"
         raise
@@ -167,20 +167,20 @@ def import_value(ctx: Context, definition: Definition, name: str) -> Value:
     return definition.value
 
 
-def _import(ctx: Context, definition: Definition, module: str, level: int, inner: str, name: str) -> Value:
+def _import(context: Context, definition: Definition, module: str, level: int, inner: str, name: str) -> Value:
     node = definition.node
     assert isinstance(node, ast.alias)
     if level == 0:
         if module == "math" or module.split(".")[0] in ("typing", "__future__", "collections"):
             if module != "math":
                 return Foreign(name, f"the package `{module}`")
-            return math_member(ctx, node, inner) if inner else Namespace("math")
+            return math_member(context, node, inner) if inner else Namespace("math")
         if module in (SCRIPT_MODULE, *TVM_MODULES):
             if inner == "":
                 return Namespace("script")
             if inner not in _SCRIPT_NAMES:
                 meant = close_match(inner, [*_SCRIPT_NAMES])
-                raise ctx.mistake(
+                raise context.mistake(
                     "GM0214",
                     node,
                     f"`{module}` has no `{inner}`",
@@ -194,21 +194,21 @@ def _import(ctx: Context, definition: Definition, module: str, level: int, inner
             return Namespace("script" if inner == "script" else "tvm")
     from gristmill.script.imports import imported_file
 
-    other = imported_file(ctx.project, ctx, node, module, level, inner)
+    other = imported_file(context.project, context, node, module, level, inner)
     if other is None:
         return Foreign(name, f"the package `{module.split('.')[0]}`")
     imported, remaining = other
     if not remaining:
         return FileNamespace(imported)
-    return file_member(ctx, imported, node, remaining)
+    return file_member(context, imported, node, remaining)
 
 
-def file_member(ctx: Context, file: File, node: ast.expr | ast.alias, name: str) -> Value:
+def file_member(context: Context, file: File, node: ast.expr | ast.alias, name: str) -> Value:
     """A name of another file of the project."""
     definition = file.definitions.get(name)
     if definition is None:
         meant = close_match(name, [*file.definitions])
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0211",
             node,
             f"{file.name} does not define `{name}`",
@@ -217,12 +217,12 @@ def file_member(ctx: Context, file: File, node: ast.expr | ast.alias, name: str)
             if meant
             else f"it defines {', '.join([*file.definitions][:8]) or 'nothing'}",
         )
-    inner = Context(ctx.project, file, None)
+    inner = Context(context.project, file, None)
     at = node if isinstance(node, ast.expr) else ast.copy_location(ast.Name(name), node)
     return definition_value(inner, definition, at, name)
 
 
-def math_member(ctx: Context, node: ast.expr | ast.alias, name: str) -> Value:
+def math_member(context: Context, node: ast.expr | ast.alias, name: str) -> Value:
     """A constant or function of Python's ``math``."""
     from gristmill.script.calls import MATH
 
@@ -231,7 +231,7 @@ def math_member(ctx: Context, node: ast.expr | ast.alias, name: str) -> Value:
         return found
     if name in MATH:
         return MATH[name]
-    raise ctx.mistake(
+    raise context.mistake(
         "GM0290",
         node,
         f"`math.{name}` cannot be used in a kernel",
@@ -240,13 +240,13 @@ def math_member(ctx: Context, node: ast.expr | ast.alias, name: str) -> Value:
     )
 
 
-def namespace_member(ctx: Context, node: ast.Attribute, owner: Namespace) -> Value:
+def namespace_member(context: Context, node: ast.Attribute, owner: Namespace) -> Value:
     """``T.name`` and the like."""
     from gristmill.script.calls import NAMESPACES, unknown_member
 
     path, name = owner.path, node.attr
     if path == "math":
-        return math_member(ctx, node, name)
+        return math_member(context, node, name)
     if path == "tvm" or path == "gristmill":
         if name == "script":
             return Namespace("script")
@@ -257,11 +257,11 @@ def namespace_member(ctx: Context, node: ast.Attribute, owner: Namespace) -> Val
     if path == "script":
         if name in _SCRIPT_NAMES:
             return Namespace(_SCRIPT_NAMES[name])
-        return namespace_member(ctx, node, Namespace("I"))
+        return namespace_member(context, node, Namespace("I"))
     table = NAMESPACES.get(path, {})
     if name in table:
         return table[name]
-    raise unknown_member(ctx, node, path, name)
+    raise unknown_member(context, node, path, name)
 
 
 def is_constant(value: Value) -> bool:
@@ -271,7 +271,7 @@ def is_constant(value: Value) -> bool:
     return value is None or isinstance(value, (int, float, str, DType, IntImm, FloatImm))
 
 
-def explain_foreign(ctx: Context, node: ast.expr, value: Foreign) -> Mistake:
+def explain_foreign(context: Context, node: ast.expr, value: Foreign) -> Mistake:
     from gristmill.script.calls import NAMESPACES
 
     hint = "use the functions of `T`, constants of this file, or helpers of files of this project"
@@ -281,7 +281,7 @@ def explain_foreign(ctx: Context, node: ast.expr, value: Foreign) -> Mistake:
             hint = FUNCTIONS[node.attr]
         elif node.attr in known:
             hint = f"write `T.{node.attr}`"
-    return ctx.mistake(
+    return context.mistake(
         "GM0251",
         node,
         f"{describe(value)} cannot be used in a kernel: sources are read, never executed",

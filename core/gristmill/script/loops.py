@@ -17,23 +17,23 @@ from gristmill.script.values import Intrinsic, Launch, Loops, Value, describe
 Body = Callable[[Context, Sequence[ast.stmt]], Stmt]
 
 
-def for_loop(ctx: Context, node: ast.For, lower_list: Body) -> None:
+def for_loop(context: Context, node: ast.For, lower_list: Body) -> None:
     """``for i in range(...)``, ``for i, j in T.grid(...)`` and the other loops of the language."""
     if node.orelse:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0313",
             node.orelse[0],
             "a loop has no `else` in a kernel",
             label="belongs to the else of the loop",
             hint="set a local bool in the loop, and test it after",
         )
-    loops = _loops(ctx, node.iter)
-    names = _names(ctx, node, len(loops.bounds))
+    loops = _loops(context, node.iter)
+    names = _names(context, node, len(loops.bounds))
     if loops.kind is LoopKind.VECTORIZED:
         _, stop, _ = loops.bounds[0]
         start = loops.bounds[0][0]
-        if not isinstance(distance(ctx, node.iter, start, stop), IntImm):
-            raise ctx.mistake(
+        if not isinstance(distance(context, node.iter, start, stop), IntImm):
+            raise context.mistake(
                 "GM0318",
                 loops.places[0],
                 "the length of a vectorized loop must be constant",
@@ -43,49 +43,49 @@ def for_loop(ctx: Context, node: ast.For, lower_list: Body) -> None:
     headers: list[tuple[Var, Expr, Expr, Var | None, int, Expr]] = []
     scope: dict[str, Value] = {}
     for name, (start, stop, step), place in zip(names, loops.bounds, loops.places, strict=True):
-        headers.append(_header(ctx, name, start, stop, step, place, scope))
-    place_of_node = ctx.source.place(node)
-    ctx.scopes.append(scope)
+        headers.append(_header(context, name, start, stop, step, place, scope))
+    place_of_node = context.source.place(node)
+    context.scopes.append(scope)
     for _ in headers:
-        ctx.enclosing.append(Enclosing("for", loops.kind, place_of_node))
+        context.enclosing.append(Enclosing("for", loops.kind, place_of_node))
     try:
-        body = lower_list(ctx, node.body)
+        body = lower_list(context, node.body)
     finally:
         for _ in headers:
-            ctx.enclosing.pop()
-        ctx.scopes.pop()
+            context.enclosing.pop()
+        context.scopes.pop()
     for name in names:
-        ctx.hidden[name.id] = ctx.source.place(name)
-    span = ctx.span(node)
+        context.hidden[name.id] = context.source.place(name)
+    span = context.span(node)
     for counter, minimum, extent, var, step, start in reversed(headers):
         if var is not None:
             offset = Mul(counter, const(step, counter.type, span), span)
             value = offset if isinstance(start, IntImm) and start.value == 0 else Add(start, offset, span)
             body = _prepend(Bind(var, value, span), body)
         body = For(counter, minimum, extent, loops.kind, body, loops.thread, loops.hints, span)
-    ctx.emit(body)
+    context.emit(body)
 
 
 def _prepend(first: Stmt, rest: Stmt) -> Stmt:
     return Seq((first, *rest.body), rest.span) if isinstance(rest, Seq) else Seq((first, rest))
 
 
-def _loops(ctx: Context, node: ast.expr) -> Loops:
+def _loops(context: Context, node: ast.expr) -> Loops:
     value: Value
     if isinstance(node, ast.Call):
-        value = lower(ctx, node)
+        value = lower(context, node)
     elif isinstance(node, (ast.Tuple, ast.List)):
         value = ()
     else:
-        value = lower(ctx, node)
+        value = lower(context, node)
     if isinstance(value, Loops):
         return value
     hint = "loop over `range(...)`, `T.grid(...)`, `T.parallel(...)` and the like, and index the buffer"
     if isinstance(value, Intrinsic):
-        hint = f"call it: `{ctx.segment(node)}(n)`"
+        hint = f"call it: `{context.segment(node)}(n)`"
     elif isinstance(value, (int, Expr)):
-        hint = f"write `range({ctx.segment(node)})`"
-    raise ctx.mistake(
+        hint = f"write `range({context.segment(node)})`"
+    raise context.mistake(
         "GM0310",
         node,
         f"a loop cannot run over {describe(value)}",
@@ -94,12 +94,12 @@ def _loops(ctx: Context, node: ast.expr) -> Loops:
     )
 
 
-def _names(ctx: Context, node: ast.For, count: int) -> list[ast.Name]:
+def _names(context: Context, node: ast.For, count: int) -> list[ast.Name]:
     target = node.target
     names = list(target.elts) if isinstance(target, (ast.Tuple, ast.List)) else [target]
     found = [name for name in names if isinstance(name, ast.Name)]
     if len(found) != len(names) or len(names) != count:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0312",
             target,
             f"{len(names)} name{'s' if len(names) != 1 else ''} for {count} loop{'s' if count != 1 else ''}"
@@ -111,7 +111,7 @@ def _names(ctx: Context, node: ast.For, count: int) -> list[ast.Name]:
     seen: set[str] = set()
     for name in found:
         if name.id in seen and name.id != "_":
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0312", name, f"`{name.id}` names two loops", label="used before", hint="give each loop its own name"
             )
         seen.add(name.id)
@@ -119,27 +119,27 @@ def _names(ctx: Context, node: ast.For, count: int) -> list[ast.Name]:
 
 
 def _header(
-    ctx: Context, name: ast.Name, start: Expr, stop: Expr, step: int, place: Positioned, scope: dict[str, Value]
+    context: Context, name: ast.Name, start: Expr, stop: Expr, step: int, place: Positioned, scope: dict[str, Value]
 ) -> tuple[Var, Expr, Expr, Var | None, int, Expr]:
     """The loop's own variable, minimum and extent; with a step also the user's variable, computed from it."""
-    span = ctx.span(name)
+    span = context.span(name)
     dtype = stop.dtype
     if step == 1:
         var = Var(name.id, dtype, span=span)
-        extent = distance(ctx, place, start, stop)
+        extent = distance(context, place, start, stop)
         scope[name.id] = var
-        ctx.loops[var] = (start, extent)
+        context.loops[var] = (start, extent)
         return var, start, extent, None, 1, start
     if not isinstance(start, (IntImm, Var)):
         # Evaluated once, before the loop, and used in every iteration.
         kept = Var(f"{name.id}_start", dtype, span=span)
-        ctx.emit(Bind(kept, start, ctx.span(place)))
+        context.emit(Bind(kept, start, context.span(place)))
         start = kept
     counter = Var(f"{name.id}_step", dtype, span=span)
     var = Var(name.id, dtype, span=span)
     scope[name.id] = var
-    span = ctx.span(place)
-    length = distance(ctx, place, start, stop) if step > 0 else distance(ctx, place, stop, start)
+    span = context.span(place)
+    length = distance(context, place, start, stop) if step > 0 else distance(context, place, stop, start)
     width = abs(step)
     if isinstance(length, IntImm):
         extent = const(max(0, -(-length.value // width)), dtype, span)
@@ -148,15 +148,15 @@ def _header(
     else:
         extent = FloorDiv(Add(length, const(width - 1, dtype, span), span), const(width, dtype, span), span)
     minimum = const(0, dtype, span)
-    ctx.loops[counter] = (minimum, extent)
+    context.loops[counter] = (minimum, extent)
     return counter, minimum, extent, var, step, start
 
 
-def distance(ctx: Context, place: Positioned, start: Expr, stop: Expr) -> Expr:
+def distance(context: Context, place: Positioned, start: Expr, stop: Expr) -> Expr:
     """``stop - start``, folded where it is easy."""
-    span = ctx.span(place)
+    span = context.span(place)
     if isinstance(start, IntImm) and isinstance(stop, IntImm):
-        return _count(ctx, place, stop.value - start.value, stop.dtype)
+        return _count(context, place, stop.value - start.value, stop.dtype)
     if isinstance(start, IntImm) and start.value == 0:
         return stop
     if isinstance(start, IntImm) and start.value < 0:
@@ -165,20 +165,20 @@ def distance(ctx: Context, place: Positioned, start: Expr, stop: Expr) -> Expr:
 
     known = difference(stop, start) if not _loads(stop) and not _loads(start) else None
     if known is not None:
-        return _count(ctx, place, known, stop.dtype)
+        return _count(context, place, known, stop.dtype)
     return Sub(stop, start, span)
 
 
-def _count(ctx: Context, place: Positioned, count: int, dtype: DType) -> Expr:
+def _count(context: Context, place: Positioned, count: int, dtype: DType) -> Expr:
     if count > dtype.maximum:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0310",
             place,
             f"the loop runs over {count} values, and {dtype} counts to {dtype.maximum}",
             label="too many",
             hint="loop over fewer values, or leave the loop by `break` from a `while`",
         )
-    return const(max(count, 0), dtype, ctx.span(place))
+    return const(max(count, 0), dtype, context.span(place))
 
 
 def _loads(expr: Expr) -> bool:
@@ -187,12 +187,12 @@ def _loads(expr: Expr) -> bool:
     return any(isinstance(part, Load) and part.indices for part in walk(expr))
 
 
-def launch_loop(ctx: Context, launch: Launch, node: Positioned) -> Callable[[Stmt], Stmt]:
+def launch_loop(context: Context, launch: Launch, node: Positioned) -> Callable[[Stmt], Stmt]:
     """Open a loop over threads whose body is the rest of a statement list; the result closes it."""
     var = Var(launch.name, launch.extent.dtype, span=launch.span)
     minimum = const(0, launch.extent.dtype, launch.span)
-    ctx.define(launch.name, var)
-    ctx.loops[var] = (minimum, launch.extent)
+    context.define(launch.name, var)
+    context.loops[var] = (minimum, launch.extent)
     del node
 
     def finish(body: Stmt) -> Stmt:

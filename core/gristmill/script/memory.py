@@ -19,7 +19,7 @@ METHODS = ("vload", "vstore", "access_ptr")
 MEMBERS = (*METHODS, "data", "shape", "strides", "elem_offset", "dtype", "scope", "name", "ndim")
 
 
-def buffer_member(ctx: Context, node: ast.Attribute, buffer: Buffer) -> Value:
+def buffer_member(context: Context, node: ast.Attribute, buffer: Buffer) -> Value:
     """``A.data``, ``A.shape`` and the like."""
     name = node.attr
     if name in METHODS:
@@ -29,7 +29,7 @@ def buffer_member(ctx: Context, node: ast.Attribute, buffer: Buffer) -> Value:
     if name == "shape":
         return BufferShape(buffer)
     if name == "strides":
-        return buffer.strides or _compact_strides(ctx, node, buffer)
+        return buffer.strides or _compact_strides(context, node, buffer)
     if name == "elem_offset":
         return buffer.offset if buffer.offset is not None else 0
     if name == "dtype":
@@ -41,7 +41,7 @@ def buffer_member(ctx: Context, node: ast.Attribute, buffer: Buffer) -> Value:
     if name == "scope":
         return Method("scope", buffer)
     meant = close_match(name, MEMBERS)
-    raise ctx.mistake(
+    raise context.mistake(
         "GM0284",
         node,
         f"buffers have no `{name}`",
@@ -50,9 +50,9 @@ def buffer_member(ctx: Context, node: ast.Attribute, buffer: Buffer) -> Value:
     )
 
 
-def _compact_strides(ctx: Context, node: ast.Attribute, buffer: Buffer) -> tuple[Value, ...]:
+def _compact_strides(context: Context, node: ast.Attribute, buffer: Buffer) -> tuple[Value, ...]:
     """The strides of a row-major buffer without gaps, in elements."""
-    span, dtype = ctx.span(node), ctx.index_type
+    span, dtype = context.span(node), context.index_type
     found: list[Value] = []
     step: Expr = const(1, dtype, span)
     for size in reversed(buffer.shape):
@@ -71,25 +71,25 @@ def index_nodes(node: ast.Subscript) -> list[ast.expr]:
     return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
 
 
-def element(ctx: Context, node: ast.Subscript, buffer: Buffer) -> Value:
+def element(context: Context, node: ast.Subscript, buffer: Buffer) -> Value:
     """``A[i, j]`` read: an element, or with a slice of constant length last the vector of those elements.
 
     Other slices make a region, which only a few places take.
     """
     places = index_nodes(node)
     if any(isinstance(place, ast.Slice) for place in places):
-        found = _vector_indices(ctx, node, buffer, places, complain=False)
+        found = _vector_indices(context, node, buffer, places, complain=False)
         if found is None:
-            return region(ctx, node, buffer)
-        return Load(buffer, found, ctx.span(node))
-    return Load(buffer, indices(ctx, node, buffer, places), ctx.span(node))
+            return region(context, node, buffer)
+        return Load(buffer, found, context.span(node))
+    return Load(buffer, indices(context, node, buffer, places), context.span(node))
 
 
-def check_rank(ctx: Context, node: Positioned, buffer: Buffer, count: int) -> None:
+def check_rank(context: Context, node: Positioned, buffer: Buffer, count: int) -> None:
     if count != buffer.rank:
         wanted = "no index" if buffer.rank == 0 else f"{buffer.rank} ind{'ices' if buffer.rank > 1 else 'ex'}"
         places = ", ".join("ijklmn"[axis % 6] for axis in range(buffer.rank))
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0280",
             node,
             f"`{buffer.name}` takes {wanted}, and {count} {'is' if count == 1 else 'are'} given",
@@ -98,33 +98,33 @@ def check_rank(ctx: Context, node: Positioned, buffer: Buffer, count: int) -> No
         )
 
 
-def indices(ctx: Context, node: ast.Subscript, buffer: Buffer, places: list[ast.expr]) -> tuple[Expr, ...]:
+def indices(context: Context, node: ast.Subscript, buffer: Buffer, places: list[ast.expr]) -> tuple[Expr, ...]:
     """The indices of an element, checked for number, type and, where they are constant, bounds."""
-    check_rank(ctx, node, buffer, len(places))
+    check_rank(context, node, buffer, len(places))
     found = []
     for axis, place in enumerate(places):
-        one = index(ctx, place)
+        one = index(context, place)
         if one.dtype.lanes > 1 and axis != len(places) - 1:
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0266",
                 place,
                 "only the last index may be a vector",
                 label=str(one.dtype),
                 hint="swap the dimensions, or store element by element",
             )
-        _check_bounds(ctx, place, buffer, axis, one)
+        _check_bounds(context, place, buffer, axis, one)
         found.append(one)
     return tuple(found)
 
 
-def _check_bounds(ctx: Context, place: Positioned, buffer: Buffer, axis: int, found: Expr) -> None:
+def _check_bounds(context: Context, place: Positioned, buffer: Buffer, axis: int, found: Expr) -> None:
     if not isinstance(found, IntImm):
         return
     extent = buffer.shape[axis]
     limit = extent.value if isinstance(extent, IntImm) else None
     if found.value < 0 or (limit is not None and found.value >= limit):
         size = limit if limit is not None else size_text(extent)
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0282",
             place,
             f"the index {found.value} is outside of `{buffer.name}`, whose dimension {axis} has {size} elements",
@@ -135,95 +135,97 @@ def _check_bounds(ctx: Context, place: Positioned, buffer: Buffer, axis: int, fo
         )
 
 
-def target_indices(ctx: Context, node: ast.Subscript, buffer: Buffer) -> tuple[Expr, ...]:
+def target_indices(context: Context, node: ast.Subscript, buffer: Buffer) -> tuple[Expr, ...]:
     """The indices that a store goes to; a slice of constant length may come last."""
     places = index_nodes(node)
     if any(isinstance(place, ast.Slice) for place in places):
-        found = _vector_indices(ctx, node, buffer, places, complain=True)
+        found = _vector_indices(context, node, buffer, places, complain=True)
         assert found is not None
         return found
-    return indices(ctx, node, buffer, places)
+    return indices(context, node, buffer, places)
 
 
 def _vector_indices(
-    ctx: Context, node: ast.Subscript, buffer: Buffer, places: list[ast.expr], complain: bool
+    context: Context, node: ast.Subscript, buffer: Buffer, places: list[ast.expr], complain: bool
 ) -> tuple[Expr, ...] | None:
     """Indices of which the last is a slice: a ramp over it. None if it is not such a slice (or a mistake, to complain)."""
-    check_rank(ctx, node, buffer, len(places))
+    check_rank(context, node, buffer, len(places))
     *scalars, last = places
     slices = [place for place in scalars if isinstance(place, ast.Slice)]
     if slices or not isinstance(last, ast.Slice):
         if complain:
-            raise _no_vector(ctx, slices[0], "only the last index may be a slice", "loop over the other dimensions")
+            raise _no_vector(context, slices[0], "only the last index may be a slice", "loop over the other dimensions")
         return None
-    start, length = _slice(ctx, last, buffer, len(places) - 1)
+    start, length = _slice(context, last, buffer, len(places) - 1)
     stride = 1
     if last.step is not None:
-        step = operand(ctx, last.step)
+        step = operand(context, last.step)
         if not isinstance(step, int) or step < 1:
-            raise _no_vector(ctx, last, "the step of a slice must be a positive constant", "write the step as a number")
+            raise _no_vector(
+                context, last, "the step of a slice must be a positive constant", "write the step as a number"
+            )
         stride = step
         length = None if length is None else -(-length // step)
     if length is None or not 1 <= length <= 1024:
         if complain:
             why = "its length is not constant" if length is None else f"it has {length} elements"
             raise _no_vector(
-                ctx,
+                context,
                 last,
-                f"the slice `{ctx.segment(last)}` is no vector: {why}",
+                f"the slice `{context.segment(last)}` is no vector: {why}",
                 "loop over the elements, or write `A[i:i + 4]`",
             )
         return None
-    head = indices_of_scalars(ctx, buffer, scalars)
-    span = ctx.span(last)
+    head = indices_of_scalars(context, buffer, scalars)
+    span = context.span(last)
     if length == 1:
         return (*head, start)
     return (*head, Ramp(start, const(stride, start.dtype, span), length, span))
 
 
-def indices_of_scalars(ctx: Context, buffer: Buffer, places: list[ast.expr]) -> list[Expr]:
-    found = [index(ctx, place) for place in places]
+def indices_of_scalars(context: Context, buffer: Buffer, places: list[ast.expr]) -> list[Expr]:
+    found = [index(context, place) for place in places]
     for axis, (place, one) in enumerate(zip(places, found, strict=True)):
-        _check_bounds(ctx, place, buffer, axis, one)
+        _check_bounds(context, place, buffer, axis, one)
     return found
 
 
-def _no_vector(ctx: Context, node: ast.expr, message: str, hint: str) -> Exception:
-    return ctx.mistake("GM0283", node, message, label="not a vector", hint=hint)
+def _no_vector(context: Context, node: ast.expr, message: str, hint: str) -> Exception:
+    return context.mistake("GM0283", node, message, label="not a vector", hint=hint)
 
 
-def _slice(ctx: Context, node: ast.Slice, buffer: Buffer, axis: int) -> tuple[Expr, int | None]:
+def _slice(context: Context, node: ast.Slice, buffer: Buffer, axis: int) -> tuple[Expr, int | None]:
     """Start of a slice and its length if that is constant."""
-    start = index(ctx, node.lower) if node.lower is not None else const(0, ctx.index_type, ctx.span(node))
-    stop = index(ctx, node.upper) if node.upper is not None else buffer.shape[axis]
+    start = index(context, node.lower) if node.lower is not None else const(0, context.index_type, context.span(node))
+    stop = index(context, node.upper) if node.upper is not None else buffer.shape[axis]
     return start, difference(stop, start)
 
 
-def region(ctx: Context, node: ast.Subscript, buffer: Buffer) -> Region:
+def region(context: Context, node: ast.Subscript, buffer: Buffer) -> Region:
     """``A[i, 0:4]`` as a box of elements."""
     places = index_nodes(node)
-    check_rank(ctx, node, buffer, len(places))
+    check_rank(context, node, buffer, len(places))
     ranges = []
     for axis, place in enumerate(places):
-        span = ctx.span(place)
+        span = context.span(place)
         if not isinstance(place, ast.Slice):
-            start = index(ctx, place)
+            start = index(context, place)
             ranges.append(Range(start, const(1, start.dtype, span), span))
             continue
         if place.step is not None:
-            raise _no_vector(ctx, place, "a part of a buffer has no step", "give start and stop only")
-        start, length = _slice(ctx, place, buffer, axis)
+            raise _no_vector(context, place, "a part of a buffer has no step", "give start and stop only")
+        start, length = _slice(context, place, buffer, axis)
         if length is not None:
             extent: Expr = const(length, start.dtype, span)
         else:
-            stop = index(ctx, place.upper) if place.upper is not None else buffer.shape[axis]
+            stop = index(context, place.upper) if place.upper is not None else buffer.shape[axis]
             if stop.dtype != start.dtype:
                 from gristmill.script.operands import meet
 
-                stop, start = meet(ctx, place, stop, start, place, place)
+                stop, start = meet(context, place, stop, start, place, place)
             extent = stop if isinstance(start, IntImm) and start.value == 0 else Sub(stop, start, span)
         ranges.append(Range(start, extent, span))
-    return Region(buffer, tuple(ranges), ctx.span(node))
+    return Region(buffer, tuple(ranges), context.span(node))
 
 
 def whole(buffer: Buffer) -> Region:

@@ -108,7 +108,7 @@ _FOLDED_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Number, Number], bool]] 
 
 
 def binary(
-    ctx: Context,
+    context: Context,
     node: Positioned,
     kind: type[ast.operator],
     left: Expr | Number,
@@ -118,55 +118,55 @@ def binary(
 ) -> Expr | Number:
     """``left <operator> right``. Raises Mistake for types that the operator does not take."""
     if not isinstance(left, Expr) and not isinstance(right, Expr):
-        return fold(ctx, node, kind, left, right)
-    span = ctx.span(node)
+        return fold(context, node, kind, left, right)
+    span = context.span(node)
     if kind in _SHIFTS:
-        return _shift(ctx, node, _SHIFTS[kind], left, right, left_at, right_at)
-    a, b = meet(ctx, node, left, right, left_at, right_at)
+        return _shift(context, node, _SHIFTS[kind], left, right, left_at, right_at)
+    a, b = meet(context, node, left, right, left_at, right_at)
     dtype = a.dtype
     if kind in _BITWISE:
         if not (dtype.is_integer or dtype.is_bool):
-            raise wrong_types(ctx, node, SYMBOLS[kind], dtype, "bits are of integers and bools", "T.reinterpret")
+            raise wrong_types(context, node, SYMBOLS[kind], dtype, "bits are of integers and bools", "T.reinterpret")
         return _BITWISE[kind](a, b, span)  # type: ignore[call-arg]
     if dtype.is_bool or dtype.is_handle:
-        text = ctx.segment(left_at)
+        text = context.segment(left_at)
         raise wrong_types(
-            ctx, node, SYMBOLS[kind], dtype, f"convert to a number first: `T.int32({text})`, or use and, or, not"
+            context, node, SYMBOLS[kind], dtype, f"convert to a number first: `T.int32({text})`, or use and, or, not"
         )
     if kind in _ARITHMETIC:
         return _ARITHMETIC[kind](a, b, span)  # type: ignore[call-arg]
     if kind in _INTEGER:
         if dtype.is_float:
-            x, y = ctx.operand_text(left_at), ctx.operand_text(right_at)
+            x, y = context.operand_text(left_at), context.operand_text(right_at)
             hint = f"for floats write `T.floor({x} / {y})`"
             if kind is ast.Mod:
                 hint = (
                     f"for floats write `{x} - T.floor({x} / {y}) * {y}`, with the sign of the divisor as in Python, or "
-                    f"`T.fmod({ctx.segment(left_at)}, {ctx.segment(right_at)})`, with the sign of the dividend as in C"
+                    f"`T.fmod({context.segment(left_at)}, {context.segment(right_at)})`, with the sign of the dividend as in C"
                 )
-            raise wrong_types(ctx, node, SYMBOLS[kind], dtype, hint)
+            raise wrong_types(context, node, SYMBOLS[kind], dtype, hint)
         return _INTEGER[kind](a, b, span)  # type: ignore[call-arg]
     if kind is ast.Div:
-        return divide(ctx, node, a, b, left_at, right_at)
+        return divide(context, node, a, b, left_at, right_at)
     if kind is ast.Pow:
         if dtype.is_float:
             return call("pow", a, b, span=span)
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0270",
             node,
             "the power of an integer needs a small constant exponent",
             label=f"an exponent of type {dtype}" if isinstance(right, Expr) else "not a small exponent",
             hint="write x ** 2 or x ** 3, multiply in a loop, or use floats",
         )
-    raise wrong_types(ctx, node, SYMBOLS.get(kind, "this operator"), dtype, "write the product as loops")
+    raise wrong_types(context, node, SYMBOLS.get(kind, "this operator"), dtype, "write the product as loops")
 
 
-def divide(ctx: Context, node: Positioned, a: Expr, b: Expr, left_at: Positioned, right_at: Positioned) -> Expr:
+def divide(context: Context, node: Positioned, a: Expr, b: Expr, left_at: Positioned, right_at: Positioned) -> Expr:
     """``a / b`` of operands that meet: for integers only TVM's dialect has a meaning (towards zero)."""
-    if a.dtype.is_integer and not ctx.is_tvmscript:
-        x, y = ctx.operand_text(left_at), ctx.operand_text(right_at)
-        inside_x, inside_y = ctx.segment(left_at), ctx.segment(right_at)
-        raise ctx.mistake(
+    if a.dtype.is_integer and not context.is_tvmscript:
+        x, y = context.operand_text(left_at), context.operand_text(right_at)
+        inside_x, inside_y = context.segment(left_at), context.segment(right_at)
+        raise context.mistake(
             "GM0263",
             node,
             "`/` of two integers is not defined: it could mean the quotient or the fraction",
@@ -174,12 +174,12 @@ def divide(ctx: Context, node: Positioned, a: Expr, b: Expr, left_at: Positioned
             hint=f"write `{x} // {y}` to round down, `T.truncdiv({inside_x}, {inside_y})` to round to zero, "
             f"`T.float32({inside_x}) / {y}` for the fraction",
         )
-    return Div(a, b, ctx.span(node))
+    return Div(a, b, context.span(node))
 
 
-def wrong_types(ctx: Context, node: Positioned, symbol: str, dtype: DType, hint: str, instead: str = "") -> Mistake:
+def wrong_types(context: Context, node: Positioned, symbol: str, dtype: DType, hint: str, instead: str = "") -> Mistake:
     """The mistake of an operator with operands of a type it does not take."""
-    return ctx.mistake(
+    return context.mistake(
         "GM0265",
         node,
         f"`{symbol}` is not defined for {dtype}",
@@ -188,15 +188,15 @@ def wrong_types(ctx: Context, node: Positioned, symbol: str, dtype: DType, hint:
     )
 
 
-def fold(ctx: Context, node: Positioned, kind: type[ast.operator], left: Number, right: Number) -> Number:
+def fold(context: Context, node: Positioned, kind: type[ast.operator], left: Number, right: Number) -> Number:
     """The result of an operator on two numbers, as Python computes it; sizes are bounded."""
     if kind is ast.Pow and isinstance(left, int) and isinstance(right, int) and abs(left) > 1:
         bits = left.bit_length() * abs(right)
         if bits > 2 * CONSTANT_BITS_AT_MOST:
-            raise _constant_too_large(ctx, node)
+            raise _constant_too_large(context, node)
     if kind is ast.LShift and isinstance(right, int) and right > CONSTANT_BITS_AT_MOST:
-        raise _constant_too_large(ctx, node)
-    if ctx.is_tvmscript and kind is ast.Div and type(left) is int and type(right) is int and right != 0:
+        raise _constant_too_large(context, node)
+    if context.is_tvmscript and kind is ast.Div and type(left) is int and type(right) is int and right != 0:
         return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
     function = _FOLDED.get(kind)
     try:
@@ -204,46 +204,46 @@ def fold(ctx: Context, node: Positioned, kind: type[ast.operator], left: Number,
             raise TypeError
         value = function(left, right)
     except ZeroDivisionError:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0219",
             node,
-            f"`{ctx.segment(node)}` divides by zero",
+            f"`{context.segment(node)}` divides by zero",
             label="the divisor is 0",
             hint="constants are computed while the kernel is read; mend the constant",
         ) from None
     except (TypeError, ValueError, OverflowError) as error:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0219",
             node,
-            f"`{ctx.segment(node)}` cannot be computed" + (f": {error}" if str(error) else ""),
+            f"`{context.segment(node)}` cannot be computed" + (f": {error}" if str(error) else ""),
             label="these constants do not go together",
             hint="constants are computed while the kernel is read; mend the constant",
         ) from None
     if isinstance(value, complex):
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0219",
             node,
-            f"`{ctx.segment(node)}` is not a real number",
+            f"`{context.segment(node)}` is not a real number",
             label="complex",
             hint="raise only positive numbers to a fraction",
         )
     if isinstance(value, int) and abs(value) >> CONSTANT_BITS_AT_MOST:
-        raise _constant_too_large(ctx, node)
+        raise _constant_too_large(context, node)
     return value
 
 
-def _constant_too_large(ctx: Context, node: Positioned) -> Mistake:
-    return ctx.mistake(
+def _constant_too_large(context: Context, node: Positioned) -> Mistake:
+    return context.mistake(
         "GM0219",
         node,
-        f"the constant `{ctx.segment(node)}` needs more than {CONSTANT_BITS_AT_MOST} bits",
+        f"the constant `{context.segment(node)}` needs more than {CONSTANT_BITS_AT_MOST} bits",
         label="too large",
         hint="no type of the language holds it",
     )
 
 
 def _shift(
-    ctx: Context,
+    context: Context,
     node: Positioned,
     kind: type[BinaryExpr],
     left: Expr | Number,
@@ -252,16 +252,18 @@ def _shift(
     right_at: Positioned,
 ) -> Expr:
     """A shift has the type of its left side; the amount is brought into it without changing which amounts overflow."""
-    span = ctx.span(node)
+    span = context.span(node)
     symbol = "<<" if kind is ShiftLeft else ">>"
-    a = typed(ctx, left_at, left, right.dtype if isinstance(right, Expr) and right.dtype.is_integer else None)
-    amount = typed(ctx, right_at, right, a.dtype if a.dtype.is_integer else None)
+    a = typed(context, left_at, left, right.dtype if isinstance(right, Expr) and right.dtype.is_integer else None)
+    amount = typed(context, right_at, right, a.dtype if a.dtype.is_integer else None)
     for side in (a, amount):
         if not side.dtype.is_integer:
-            raise wrong_types(ctx, node, symbol, side.dtype, "shifts are of integers; `T.reinterpret` gives the bits")
+            raise wrong_types(
+                context, node, symbol, side.dtype, "shifts are of integers; `T.reinterpret` gives the bits"
+            )
     lanes = max(a.dtype.lanes, amount.dtype.lanes)
     if min(a.dtype.lanes, amount.dtype.lanes) not in (1, lanes):
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0266",
             node,
             f"{a.dtype} and {amount.dtype} have different numbers of lanes",
@@ -280,7 +282,7 @@ def _shift(
 
 
 def compare(
-    ctx: Context,
+    context: Context,
     node: Positioned,
     kind: type[ast.cmpop],
     left: Expr | Number,
@@ -290,7 +292,7 @@ def compare(
 ) -> Expr | bool:
     """``left <comparison> right``."""
     if kind not in _COMPARISONS:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0269",
             node,
             f"`{SYMBOLS[kind]}` cannot be used in a kernel",
@@ -299,33 +301,33 @@ def compare(
         )
     if not isinstance(left, Expr) and not isinstance(right, Expr):
         return _FOLDED_COMPARISONS[kind](left, right)
-    a, b = meet(ctx, node, left, right, left_at, right_at)
+    a, b = meet(context, node, left, right, left_at, right_at)
     if a.dtype.is_handle:
-        raise wrong_types(ctx, node, SYMBOLS[kind], a.dtype, "pointers cannot be compared")
-    return _COMPARISONS[kind](a, b, ctx.span(node))  # type: ignore[call-arg]
+        raise wrong_types(context, node, SYMBOLS[kind], a.dtype, "pointers cannot be compared")
+    return _COMPARISONS[kind](a, b, context.span(node))  # type: ignore[call-arg]
 
 
-def unary(ctx: Context, node: ast.UnaryOp, value: Expr | Number) -> Expr | Number:
+def unary(context: Context, node: ast.UnaryOp, value: Expr | Number) -> Expr | Number:
     """``-x``, ``+x``, ``~x``, ``not x``."""
-    span = ctx.span(node)
+    span = context.span(node)
     kind = type(node.op)
     if kind is ast.Not:
         if isinstance(value, bool):
             return not value
         if isinstance(value, Expr) and value.dtype.is_bool:
             return Not(value, span)
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0264",
             node.operand,
             "`not` takes a bool",
             label="not a bool",
-            hint=f"write `{ctx.operand_text(node.operand)} == 0`",
+            hint=f"write `{context.operand_text(node.operand)} == 0`",
         )
     if not isinstance(value, Expr):
         if kind is ast.Invert:
             if isinstance(value, float):
-                raise ctx.mistake(
-                    "GM0219", node, f"`{ctx.segment(node)}` cannot be computed", label="a float has no bits to flip",
+                raise context.mistake(
+                    "GM0219", node, f"`{context.segment(node)}` cannot be computed", label="a float has no bits to flip",
                     hint="use an integer",
                 )  # fmt: skip
             return not value if isinstance(value, bool) else ~value
@@ -335,10 +337,12 @@ def unary(ctx: Context, node: ast.UnaryOp, value: Expr | Number) -> Expr | Numbe
         if dtype.is_bool:
             return Not(value, span)
         if not dtype.is_integer:
-            raise wrong_types(ctx, node, "~", dtype, "only integers and bools have bits to flip")
+            raise wrong_types(context, node, "~", dtype, "only integers and bools have bits to flip")
         return BitNot(value, span)
     if dtype.is_bool or dtype.is_handle:
-        raise wrong_types(ctx, node, "-" if kind is ast.USub else "+", dtype, "convert to a number first: `T.int32(x)`")
+        raise wrong_types(
+            context, node, "-" if kind is ast.USub else "+", dtype, "convert to a number first: `T.int32(x)`"
+        )
     return Negate(value, span) if kind is ast.USub else value
 
 

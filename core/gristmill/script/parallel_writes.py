@@ -20,7 +20,7 @@ _MAY_DIFFER = (Load, Call, CallFunction, CallExtern, CallPacked)
 """Expressions that may have another value in another iteration, whatever their operands are."""
 
 
-def check_parallel_writes(ctx: Context, body: Stmt) -> None:
+def check_parallel_writes(context: Context, body: Stmt) -> None:
     """Report a mistake (GM0259) for each element that all iterations of a parallel loop write."""
     reported: set[Store] = set()
     for loop in walk(body):
@@ -33,7 +33,7 @@ def check_parallel_writes(ctx: Context, body: Stmt) -> None:
         for store in _same_in_all(loop.body, {loop.var}, set()):
             if store not in reported:
                 reported.add(store)
-                _report(ctx, loop, store)
+                _report(context, loop, store)
 
 
 def _same_in_all(body: Stmt, varying: set[Var], own: set[Buffer]) -> Iterator[Store]:
@@ -61,11 +61,11 @@ def _varies(values: Iterable[Expr], varying: set[Var]) -> bool:
     return any(part in varying or isinstance(part, _MAY_DIFFER) for value in values for part in walk(value))
 
 
-def _report(ctx: Context, loop: For, store: Store) -> None:
+def _report(context: Context, loop: For, store: Store) -> None:
     name = loop.var.name
     notes = [] if loop.var.span is None else [Note("the loop is here", loop.var.span.place)]
-    ctx.problems.add(
-        ctx.mistake(
+    context.problems.add(
+        context.mistake(
             "GM0259",
             None if store.span is None else store.span.place,
             f"every iteration of the parallel loop over `{name}` writes this element of `{store.buffer.name}`",
@@ -74,4 +74,4 @@ def _report(ctx: Context, loop: For, store: Store) -> None:
             notes=(*notes, *(() if store.span is None else store.span.notes())),
         )
     )
-    ctx.failed = True
+    context.failed = True

@@ -60,7 +60,7 @@ class Project:
 
     # Functions --------------------------------------------------------------------------------------------------------
 
-    def callee_of(self, file: File, name: str, definition: Definition, ctx: Context, owner: str = "") -> Callee:
+    def callee_of(self, file: File, name: str, definition: Definition, context: Context, owner: str = "") -> Callee:
         """The function that a definition makes; the same object every time."""
         key = (file.name, owner, name)
         found = self.callees.get(key)
@@ -94,13 +94,13 @@ class Project:
         self.callees[key] = found
         return found
 
-    def method_of(self, ctx: Context, owner: ClassNamespace, node: ast.Attribute) -> Value:
+    def method_of(self, context: Context, owner: ClassNamespace, node: ast.Attribute) -> Value:
         """``Module.function``."""
         definitions = owner.file.classes.get(owner.name, {})
         definition = definitions.get(node.attr)
         if definition is None:
             meant = close_match(node.attr, [*definitions])
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0284",
                 node,
                 f"the module `{owner.name}` has no `{node.attr}`",
@@ -108,8 +108,8 @@ class Project:
                 hint=f"did you mean `{meant}`?" if meant else f"it has {', '.join(definitions) or 'no functions'}",
             )
         if definition.kind == "function":
-            return self.callee_of(owner.file, node.attr, definition, ctx, owner.name)
-        return constant_of(self, owner.file, node.attr, definition, ctx, node)
+            return self.callee_of(owner.file, node.attr, definition, context, owner.name)
+        return constant_of(self, owner.file, node.attr, definition, context, node)
 
     def sign(self, callee: Callee) -> None:
         """Read a function's signature, and put it in line to be read. Raises Reported if the signature is wrong."""
@@ -118,14 +118,14 @@ class Project:
         if callee.state != "new":
             return
         callee.state = "signing"
-        ctx = Context(self, callee.file, callee)
+        context = Context(self, callee.file, callee)
         try:
-            sign(ctx, callee)
+            sign(context, callee)
         except (Mistake, Reported) as problem:
             callee.state = "wrong"
             self.problems.add(problem)
             raise Reported from None
-        callee.context = ctx
+        callee.context = context
         callee.state = "signed"
         self.order.append(callee)
         self.name_of(callee)
@@ -142,11 +142,11 @@ class Project:
         self.names[name] = callee
         return name
 
-    def result_of(self, ctx: Context, call: ast.Call, callee: Callee) -> DType:
+    def result_of(self, context: Context, call: ast.Call, callee: Callee) -> DType:
         """The result type; where none is stated the body is read for it."""
         if callee.returns is None:
             if callee.state == "lowering":
-                raise ctx.mistake(
+                raise context.mistake(
                     "GM0233",
                     call,
                     f"`{callee.name}` calls itself before the type of its result is known",
@@ -164,11 +164,11 @@ class Project:
         if callee.state != "signed":
             return
         callee.state = "lowering"
-        ctx = callee.context
-        assert ctx is not None
+        context = callee.context
+        assert context is not None
         try:
-            callee.function = lower_function(ctx, callee, self.name_of(callee))
-            callee.state = "wrong" if ctx.failed else "done"
+            callee.function = lower_function(context, callee, self.name_of(callee))
+            callee.state = "wrong" if context.failed else "done"
         except (Mistake, Reported) as problem:
             callee.state = "wrong"
             self.problems.add(problem)
@@ -216,20 +216,20 @@ class Project:
     def _roots(self, file: File) -> list[Callee]:
         """The functions that the file publishes, and those of its ir_module classes."""
         found: list[Callee] = []
-        ctx = Context(self, file, None)
+        context = Context(self, file, None)
         seen: dict[str, ast.FunctionDef] = {}
         for node in file.tree.body:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.decorator_list:
-                self._root(ctx, file, node, "", found, seen)
+                self._root(context, file, node, "", found, seen)
             elif isinstance(node, ast.ClassDef):
-                self._class_roots(ctx, file, node, found, seen)
+                self._class_roots(context, file, node, found, seen)
         return found
 
     def _class_roots(
-        self, ctx: Context, file: File, node: ast.ClassDef, found: list[Callee], seen: dict[str, ast.FunctionDef]
+        self, context: Context, file: File, node: ast.ClassDef, found: list[Callee], seen: dict[str, ast.FunctionDef]
     ) -> None:
         try:
-            role = role_of(ctx, node)
+            role = role_of(context, node)
         except (Mistake, Reported) as problem:
             self.problems.add(problem)
             return
@@ -237,10 +237,10 @@ class Project:
             return
         for inner in node.body:
             if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                self._root(ctx, file, inner, node.name, found, seen)
+                self._root(context, file, inner, node.name, found, seen)
             elif not isinstance(inner, (ast.Assign, ast.AnnAssign, ast.Pass)) and not _is_docstring(inner):
                 self.problems.add(
-                    ctx.mistake(
+                    context.mistake(
                         "GM0222",
                         file.source.head_place(inner),
                         "an ir_module has functions and constants only",
@@ -251,7 +251,7 @@ class Project:
 
     def _root(
         self,
-        ctx: Context,
+        context: Context,
         file: File,
         node: ast.FunctionDef | ast.AsyncFunctionDef,
         owner: str,
@@ -260,7 +260,7 @@ class Project:
     ) -> None:
         try:
             if node.name in seen:
-                raise ctx.mistake(
+                raise context.mistake(
                     "GM0208",
                     file.source.name_place(node),
                     f"the function `{node.name}` is defined twice",
@@ -268,7 +268,7 @@ class Project:
                     hint="give one of them another name",
                     notes=(Note("the first is here", file.source.name_place(seen[node.name])),),
                 )
-            callee = self.callee_of(file, node.name, Definition("function", node), ctx, owner)
+            callee = self.callee_of(file, node.name, Definition("function", node), context, owner)
         except (Mistake, Reported) as problem:
             self.problems.add(problem)
             return

@@ -38,39 +38,44 @@ class Layout:
 
 
 def layout(
-    ctx: Context, call: ast.Call, first: str = "shape", named: bool = False, dtype: DType = FLOAT32, leading: str = ""
+    context: Context,
+    call: ast.Call,
+    first: str = "shape",
+    named: bool = False,
+    dtype: DType = FLOAT32,
+    leading: str = "",
 ) -> Layout:
     """The arguments of ``T.Buffer`` and its relatives. ``named``: texts and unknown names in quotes are new sizes."""
     required = (leading, first) if leading else (first,)
-    args = bind(ctx, call, required, (*BUFFER_OPTIONS, "annotations"))
-    element = dtype_argument(ctx, args["dtype"]) if "dtype" in args else dtype
+    args = bind(context, call, required, (*BUFFER_OPTIONS, "annotations"))
+    element = dtype_argument(context, args["dtype"]) if "dtype" in args else dtype
     if element.is_void or (element.is_handle and leading != "any"):
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0228",
             args.get("dtype", call),
             f"a buffer cannot hold {element}",
             label="no element type",
             hint='buffers hold numbers and bools, as "float32"',
         )
-    shape = sizes(ctx, args[first], named)
-    strides = sizes(ctx, args["strides"], named) if _given(args, "strides") else ()
+    shape = sizes(context, args[first], named)
+    strides = sizes(context, args["strides"], named) if _given(args, "strides") else ()
     if strides and len(strides) != len(shape):
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0239",
             args["strides"],
             f"{len(strides)} strides are given for {len(shape)} dimensions",
             label=f"{len(strides)} strides",
             hint="give one stride for each dimension, counted in elements",
         )
-    offset = size(ctx, args["elem_offset"], named) if _given(args, "elem_offset") else None
-    scope = scope_of(ctx, args["scope"]) if _given(args, "scope") else Scope.GLOBAL
+    offset = size(context, args["elem_offset"], named) if _given(args, "elem_offset") else None
+    scope = scope_of(context, args["scope"]) if _given(args, "scope") else Scope.GLOBAL
     alignment = 0
     if _given(args, "align"):
-        alignment = constant_int(ctx, args["align"], "the alignment", -1)
+        alignment = constant_int(context, args["align"], "the alignment", -1)
         if alignment <= 0:
             alignment = 0
         elif alignment & (alignment - 1):
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0239",
                 args["align"],
                 f"the alignment {alignment} is not a power of two",
@@ -85,32 +90,32 @@ def _given(args: dict[str, ast.expr], name: str) -> bool:
     return node is not None and not (isinstance(node, ast.Constant) and node.value is None)
 
 
-def sizes(ctx: Context, node: ast.expr, named: bool = False) -> tuple[Expr, ...]:
+def sizes(context: Context, node: ast.expr, named: bool = False) -> tuple[Expr, ...]:
     """A shape: a tuple or list of sizes, or one size."""
     if isinstance(node, (ast.Tuple, ast.List)):
-        return tuple(size(ctx, item, named) for item in node.elts)
+        return tuple(size(context, item, named) for item in node.elts)
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return (size(ctx, node, named),)
+        return (size(context, node, named),)
     from gristmill.script.expressions import lower
 
-    value = _lowered(ctx, node, named) if named else lower(ctx, node)
+    value = _lowered(context, node, named) if named else lower(context, node)
     if isinstance(value, tuple):
-        return tuple(_as_size(ctx, node, item) for item in value)
-    return (_as_size(ctx, node, value),)
+        return tuple(_as_size(context, node, item) for item in value)
+    return (_as_size(context, node, value),)
 
 
-def size(ctx: Context, node: ast.expr, named: bool = False) -> Expr:
+def size(context: Context, node: ast.expr, named: bool = False) -> Expr:
     """One size: a number, a constant, a name in quotes, an expression of those."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         if not named:
-            raise _misplaced_name(ctx, node, node.value)
-        node = quoted(ctx, node, node.value)
-        _new_sizes(ctx, node)
-    return _as_size(ctx, node, _lowered(ctx, node, named))
+            raise _misplaced_name(context, node, node.value)
+        node = quoted(context, node, node.value)
+        _new_sizes(context, node)
+    return _as_size(context, node, _lowered(context, node, named))
 
 
-def _misplaced_name(ctx: Context, node: ast.expr, text: str) -> Exception:
-    return ctx.mistake(
+def _misplaced_name(context: Context, node: ast.expr, text: str) -> Exception:
+    return context.mistake(
         "GM0229",
         node,
         f"the size {text!r} stands in quotes, which only parameters take",
@@ -119,52 +124,52 @@ def _misplaced_name(ctx: Context, node: ast.expr, text: str) -> Exception:
     )
 
 
-def _lowered(ctx: Context, node: ast.expr, named: bool) -> Value:
+def _lowered(context: Context, node: ast.expr, named: bool) -> Value:
     from gristmill.script.expressions import lower
 
-    if named and isinstance(node, ast.Name) and not ctx.has(node.id) and node.id not in ctx.file.definitions:
-        raise ctx.mistake(
+    if named and isinstance(node, ast.Name) and not context.has(node.id) and node.id not in context.file.definitions:
+        raise context.mistake(
             "GM0229",
             node,
             f"the size `{node.id}` is not defined",
             label="not known",
             hint=f'a new size by name stands in quotes: "{node.id}"',
         )
-    value = lower(ctx, node)
+    value = lower(context, node)
     if isinstance(value, Symbolic):
         # A size declared at the top level of the file: every function that uses it has one of its own.
         name = node.id if isinstance(node, ast.Name) else "size"
-        value = Var(name, value.dtype, span=ctx.span(node))
-        ctx.scopes[0][name] = value
+        value = Var(name, value.dtype, span=context.span(node))
+        context.scopes[0][name] = value
     return value
 
 
-def _new_sizes(ctx: Context, node: ast.expr) -> None:
+def _new_sizes(context: Context, node: ast.expr) -> None:
     """Names in a quoted size that mean nothing yet become symbolic sizes."""
     called = {id(part.func) for part in ast.walk(node) if isinstance(part, ast.Call)}
     owners = {id(part.value) for part in ast.walk(node) if isinstance(part, ast.Attribute)}
     for part in ast.walk(node):
-        if not isinstance(part, ast.Name) or id(part) in called or id(part) in owners or ctx.has(part.id):
+        if not isinstance(part, ast.Name) or id(part) in called or id(part) in owners or context.has(part.id):
             continue
-        definition = ctx.file.definitions.get(part.id)
+        definition = context.file.definitions.get(part.id)
         if definition is None or definition.kind not in ("constant", "import"):
             if part.id in _TYPE_NAMES:
-                raise ctx.mistake(
+                raise context.mistake(
                     "GM0229",
                     node,
                     f"`{part.id}` is a type, and a size is expected here",
                     label="not a size",
                     hint=f'the shape stands before the type: `T.Buffer(("n",), "{part.id}")`',
                 )
-            ctx.scopes[0][part.id] = Var(part.id, INT64, span=ctx.span(part))
+            context.scopes[0][part.id] = Var(part.id, INT64, span=context.span(part))
 
 
-def quoted(ctx: Context, node: ast.Constant, text: str) -> ast.expr:
+def quoted(context: Context, node: ast.Constant, text: str) -> ast.expr:
     """The expression in a text, its nodes placed at the text."""
     try:
         found = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0229",
             node,
             f"{text!r} is not a size",
@@ -172,7 +177,7 @@ def quoted(ctx: Context, node: ast.Constant, text: str) -> ast.expr:
             hint='write a name or an expression of names: "n", "n + 1"',
         ) from None
     if sum(1 for _ in ast.walk(found)) > 200:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0229", node, "the size is too long", label="too long", hint="compute it in a parameter of its own"
         )
     for part in ast.walk(found):
@@ -180,20 +185,20 @@ def quoted(ctx: Context, node: ast.Constant, text: str) -> ast.expr:
     return found
 
 
-def _as_size(ctx: Context, node: Positioned, value: Value) -> Expr:
+def _as_size(context: Context, node: Positioned, value: Value) -> Expr:
     if is_number(value) and not isinstance(value, (bool, float)):
         if value < 0:
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0229",
                 node,
                 f"the size {value} is negative",
                 label="negative",
                 hint="sizes count from 0",
             )
-        return number(ctx, node, value, ctx.index_type if value <= ctx.index_type.maximum else INT64)
+        return number(context, node, value, context.index_type if value <= context.index_type.maximum else INT64)
     if isinstance(value, Expr) and value.dtype.is_integer and value.dtype.lanes == 1:
         return value
-    raise ctx.mistake(
+    raise context.mistake(
         "GM0229",
         node,
         f"a size must be an integer, and this is {describe(value)}",
@@ -202,15 +207,15 @@ def _as_size(ctx: Context, node: Positioned, value: Value) -> Expr:
     )
 
 
-def scope_of(ctx: Context, node: ast.expr) -> Scope:
+def scope_of(context: Context, node: ast.expr) -> Scope:
     """A storage scope by its text."""
-    text = constant_text(ctx, node, "the scope")
+    text = constant_text(context, node, "the scope")
     try:
         return Scope(text)
     except ValueError:
         known = [scope.value for scope in Scope]
         meant = close_match(text, known)
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0230",
             node,
             f"{text!r} is not a scope of memory",
@@ -219,9 +224,9 @@ def scope_of(ctx: Context, node: ast.expr) -> Scope:
         ) from None
 
 
-def make_buffer(ctx: Context, name: str, found: Layout, at: Positioned, data: Var | None = None) -> Buffer:
+def make_buffer(context: Context, name: str, found: Layout, at: Positioned, data: Var | None = None) -> Buffer:
     """A buffer of that layout; its data variable is new unless given."""
-    span = ctx.span(at)
+    span = context.span(at)
     if data is None:
         data = Var(f"{name}_data", HANDLE, PointerType(found.dtype, found.scope), span)
     return Buffer(name, found.dtype, found.shape, data, found.strides, found.offset, found.scope, found.alignment, span)

@@ -18,36 +18,36 @@ from gristmill.script.shapes import layout, make_buffer
 from gristmill.script.values import Callee, Intrinsic, PointerAnnotation, Symbolic, Value, describe
 
 
-def read_signature(ctx: Context, callee: Callee) -> None:
+def read_signature(context: Context, callee: Callee) -> None:
     """Fill in parameters, sizes and (stated) result of a function. All parameters are tried.
 
-    Raises Mistake, or Reported if all that is wrong is in ``ctx.problems`` already.
+    Raises Mistake, or Reported if all that is wrong is in ``context.problems`` already.
     """
     node = callee.node
-    _refuse_other_parameters(ctx, callee)
-    scope = ctx.scopes[0]
+    _refuse_other_parameters(context, callee)
+    scope = context.scopes[0]
     found: dict[str, Var | Buffer] = {}
     is_wrong = False
     # Scalars first, so that shapes may use them wherever they stand.
     for arg in sorted(node.args.args, key=lambda one: _is_buffer(one.annotation)):
         try:
-            param = _parameter(ctx, callee, arg)
+            param = _parameter(context, callee, arg)
         except (Mistake, Reported) as problem:
-            ctx.problems.add(problem)
+            context.problems.add(problem)
             is_wrong = True
-            ctx.poisoned.add(arg.arg)
+            context.poisoned.add(arg.arg)
             continue
         found[arg.arg] = param
         scope[arg.arg] = param
-    callee.returns = _result(ctx, callee)
+    callee.returns = _result(context, callee)
     if is_wrong:
         raise Reported
-    _match_pointers(ctx, callee, found)
+    _match_pointers(context, callee, found)
     callee.params = tuple(found[arg.arg] for arg in node.args.args)
     callee.sizes = _sizes(callee.params)
 
 
-def _refuse_other_parameters(ctx: Context, callee: Callee) -> None:
+def _refuse_other_parameters(context: Context, callee: Callee) -> None:
     args = callee.node.args
     other: ast.arg | ast.expr | None = args.vararg or args.kwarg
     what = f"`*{args.vararg.arg}`" if args.vararg else f"`**{args.kwarg.arg}`" if args.kwarg else ""
@@ -57,7 +57,7 @@ def _refuse_other_parameters(ctx: Context, callee: Callee) -> None:
     if other is None and args.defaults:
         other, what = args.defaults[0], "a default value"
     if other is not None:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0227",
             other,
             f"{what} cannot be part of a kernel's signature",
@@ -74,22 +74,22 @@ def _is_buffer(annotation: ast.expr | None) -> bool:
     )
 
 
-def _parameter(ctx: Context, callee: Callee, arg: ast.arg) -> Var | Buffer:
+def _parameter(context: Context, callee: Callee, arg: ast.arg) -> Var | Buffer:
     if arg.annotation is None:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0225",
             arg,
             f"the parameter `{arg.arg}` has no type",
             label="no type",
             hint=f'write `{arg.arg}: T.float32` for a number, `{arg.arg}: T.Buffer(("n",), "float32")` for a buffer',
         )
-    annotation = unquoted(ctx, arg.annotation)
+    annotation = unquoted(context, arg.annotation)
     if isinstance(annotation, ast.Call):
-        function = lower(ctx, annotation.func)
+        function = lower(context, annotation.func)
         if isinstance(function, Intrinsic) and function.path in ("T.Buffer", "T.match_buffer"):
-            return make_buffer(ctx, arg.arg, layout(ctx, annotation, named=True), arg)
+            return make_buffer(context, arg.arg, layout(context, annotation, named=True), arg)
     if isinstance(annotation, ast.Subscript):
-        owner = lower(ctx, annotation.value)
+        owner = lower(context, annotation.value)
         if isinstance(owner, Intrinsic) and owner.path == "T.Buffer":
             # T.Buffer[(8,), "float32"], the oldest spelling.
             items = annotation.slice
@@ -97,21 +97,25 @@ def _parameter(ctx: Context, callee: Callee, arg: ast.arg) -> Var | Buffer:
             if listed and isinstance(items, ast.Tuple) and not isinstance(listed[0], (ast.Tuple, ast.List)):
                 listed = [items] if len(listed) != 2 else listed
             call = ast.copy_location(ast.Call(annotation.value, listed, []), annotation)
-            return make_buffer(ctx, arg.arg, layout(ctx, call, named=True), arg)
-    return _scalar_parameter(ctx, arg, annotation)
+            return make_buffer(context, arg.arg, layout(context, call, named=True), arg)
+    return _scalar_parameter(context, arg, annotation)
 
 
-def _scalar_parameter(ctx: Context, arg: ast.arg, annotation: ast.expr) -> Var:
+def _scalar_parameter(context: Context, arg: ast.arg, annotation: ast.expr) -> Var:
     value: Value
     if isinstance(annotation, ast.Name) and annotation.id in ("int", "float", "bool"):
-        raise not_a_type(ctx, annotation, annotation.id)
-    if isinstance(annotation, ast.Name) and annotation.id not in ctx.file.definitions and not ctx.has(annotation.id):
+        raise not_a_type(context, annotation, annotation.id)
+    if (
+        isinstance(annotation, ast.Name)
+        and annotation.id not in context.file.definitions
+        and not context.has(annotation.id)
+    ):
         from gristmill.script.calls.conversions import dtype_argument
 
-        value = dtype_argument(ctx, ast.copy_location(ast.Constant(annotation.id), annotation))
+        value = dtype_argument(context, ast.copy_location(ast.Constant(annotation.id), annotation))
     else:
-        value = lower(ctx, annotation)
-    span = ctx.span(arg)
+        value = lower(context, annotation)
+    span = context.span(arg)
     if isinstance(value, PointerAnnotation):
         if value.element is None:
             return Var(arg.arg, HANDLE, None, span)
@@ -119,13 +123,13 @@ def _scalar_parameter(ctx: Context, arg: ast.arg, annotation: ast.expr) -> Var:
 
         scope = Scope.GLOBAL
         if value.scope != "global":
-            scope = scope_of(ctx, ast.copy_location(ast.Constant(value.scope), annotation))
+            scope = scope_of(context, ast.copy_location(ast.Constant(value.scope), annotation))
         return Var(arg.arg, HANDLE, PointerType(value.element, scope), span)
     if isinstance(value, Symbolic):
         value = value.dtype
     if isinstance(value, DType) and not value.is_void:
         if value.lanes > 1:
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0226",
                 annotation,
                 f"{value} is not the type of a parameter: vectors are passed in buffers",
@@ -136,40 +140,42 @@ def _scalar_parameter(ctx: Context, arg: ast.arg, annotation: ast.expr) -> Var:
     if isinstance(value, str):
         from gristmill.script.calls.conversions import dtype_from_text
 
-        return Var(arg.arg, dtype_from_text(ctx, annotation, value), None, span)
+        return Var(arg.arg, dtype_from_text(context, annotation, value), None, span)
     if isinstance(value, Intrinsic) and value.path == "T.Buffer":
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0226",
             annotation,
             "the buffer's shape and type are missing",
             label="no shape",
             hint='write `T.Buffer(("n",), "float32")`',
         )
-    raise not_a_type(ctx, annotation, value)
+    raise not_a_type(context, annotation, value)
 
 
-def _result(ctx: Context, callee: Callee) -> DType | None:
+def _result(context: Context, callee: Callee) -> DType | None:
     """The stated result; None where it is found from the returns."""
     node = callee.node.returns
     if node is None:
         return None if _returns_value(callee.node) else VOID
-    annotation = unquoted(ctx, node)
+    annotation = unquoted(context, node)
     if isinstance(annotation, ast.Constant) and annotation.value is None:
         return VOID
     if isinstance(annotation, ast.Name) and annotation.id in ("int", "float", "bool"):
-        raise not_a_type(ctx, annotation, annotation.id)
+        raise not_a_type(context, annotation, annotation.id)
     value: Value = None
     if not (
-        isinstance(annotation, ast.Name) and not ctx.has(annotation.id) and annotation.id not in ctx.file.definitions
+        isinstance(annotation, ast.Name)
+        and not context.has(annotation.id)
+        and annotation.id not in context.file.definitions
     ):
-        value = lower(ctx, annotation)
+        value = lower(context, annotation)
     else:
         from gristmill.script.calls.conversions import dtype_argument
 
-        value = dtype_argument(ctx, ast.copy_location(ast.Constant(annotation.id), annotation))
+        value = dtype_argument(context, ast.copy_location(ast.Constant(annotation.id), annotation))
     if isinstance(value, DType) and value.lanes == 1 and not value.is_handle:
         return value
-    raise ctx.mistake(
+    raise context.mistake(
         "GM0232",
         node,
         f"the result of a function is one number, and this is {describe(value)}",
@@ -190,7 +196,7 @@ def _returns_value(node: ast.FunctionDef) -> bool:
 # Classic pointer parameters -------------------------------------------------------------------------------------------
 
 
-def _match_pointers(ctx: Context, callee: Callee, found: dict[str, Var | Buffer]) -> None:
+def _match_pointers(context: Context, callee: Callee, found: dict[str, Var | Buffer]) -> None:
     """``m = T.int32()`` and ``A = T.match_buffer(a, (m,))`` at the top of the body belong to the signature."""
     matched: dict[str, ast.stmt] = {}
     for statement in callee.node.body:
@@ -201,13 +207,13 @@ def _match_pointers(ctx: Context, callee: Callee, found: dict[str, Var | Buffer]
             pairs = list(zip(target.elts, statement.value.elts, strict=False))
         else:
             pairs = [(target, statement.value)]
-        if all(_declares_size(ctx, name, value) for name, value in pairs):
+        if all(_declares_size(context, name, value) for name, value in pairs):
             callee.consumed.add(id(statement))
         elif isinstance(target, ast.Name) and isinstance(statement.value, ast.Call):
-            _match_pointer(ctx, callee, found, matched, statement, target, statement.value)
+            _match_pointer(context, callee, found, matched, statement, target, statement.value)
 
 
-def _declares_size(ctx: Context, target: ast.expr, value: ast.expr) -> bool:
+def _declares_size(context: Context, target: ast.expr, value: ast.expr) -> bool:
     if not isinstance(target, ast.Name) or not isinstance(value, ast.Call):
         return False
     if not isinstance(value.func, ast.Attribute) or (value.args and value.func.attr not in ("var", "Var", "dynamic")):
@@ -226,16 +232,16 @@ def _declares_size(ctx: Context, target: ast.expr, value: ast.expr) -> bool:
         "dynamic",
     ):
         return False
-    symbolic = lower(ctx, value)
+    symbolic = lower(context, value)
     if not isinstance(symbolic, Symbolic):
         return False
-    ctx.scopes[0][target.id] = Var(target.id, symbolic.dtype or INT32, span=ctx.span(target))
-    ctx.declared_sizes[target.id] = value
+    context.scopes[0][target.id] = Var(target.id, symbolic.dtype or INT32, span=context.span(target))
+    context.declared_sizes[target.id] = value
     return True
 
 
 def _match_pointer(
-    ctx: Context,
+    context: Context,
     callee: Callee,
     found: dict[str, Var | Buffer],
     matched: dict[str, ast.stmt],
@@ -249,24 +255,24 @@ def _match_pointer(
     if not isinstance(first, ast.Name) or first.id not in found:
         return
     if first.id in matched:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0240",
             call,
             f"the parameter `{first.id}` is matched twice",
             label="the second time",
             hint="give another view of the buffer: `T.decl_buffer(shape, dtype, data=A.data)`",
-            notes=(Note("the first match is here", ctx.source.place(matched[first.id])),),
+            notes=(Note("the first match is here", context.source.place(matched[first.id])),),
         )
     param = found[first.id]
     if not isinstance(param, Var) or not param.dtype.is_handle:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0240",
             first,
             f"`{first.id}` is {describe(param)}, and only parameters of type T.handle are matched",
             label="not a T.handle",
             hint=f"write `{first.id}: T.handle`",
         )
-    bind(ctx, call, ("param", "shape"), (
+    bind(context, call, ("param", "shape"), (
         "dtype", "data", "strides", "elem_offset", "scope", "align", "offset_factor", "buffer_type", "axis_separators",
         "logical_scope",
     ))  # fmt: skip
@@ -276,13 +282,13 @@ def _match_pointer(
         ),
         call,
     )
-    described = layout(ctx, inner, named=True, dtype=FLOAT32)
-    buffer = make_buffer(ctx, target.id, described, call)
+    described = layout(context, inner, named=True, dtype=FLOAT32)
+    buffer = make_buffer(context, target.id, described, call)
     found[first.id] = buffer
     matched[first.id] = statement
-    ctx.scopes[0][target.id] = buffer
-    ctx.scopes[0].pop(first.id, None)
-    ctx.matched[first.id] = target.id
+    context.scopes[0][target.id] = buffer
+    context.scopes[0].pop(first.id, None)
+    context.matched[first.id] = target.id
     callee.consumed.add(id(statement))
 
 

@@ -22,44 +22,44 @@ from gristmill.script.problems import Mistake, Reported
 from gristmill.script.values import Launch, Local, Opening
 
 
-def lower_list(ctx: Context, body: Sequence[ast.stmt], *, scope: bool = True) -> Stmt:
+def lower_list(context: Context, body: Sequence[ast.stmt], *, scope: bool = True) -> Stmt:
     """A statement list as one statement, with a scope of its own for the names it defines."""
-    outer = ctx.statements
-    ctx.statements = []
+    outer = context.statements
+    context.statements = []
     if scope:
-        ctx.scopes.append({})
+        context.scopes.append({})
     # A launch opened by a statement takes the rest of the list as its body.
     opened: list[tuple[Launch, list[Stmt | Local], Callable[[Stmt], Stmt]]] = []
     try:
         for index, statement in enumerate(body):
-            declare_locals(ctx, body, index)
+            declare_locals(context, body, index)
             try:
-                launch = lower_statement(ctx, statement)
+                launch = lower_statement(context, statement)
             except (Mistake, Reported) as problem:
-                ctx.problems.add(problem)
-                ctx.failed = True
-                _forget(ctx, statement)
-                if ctx.problems.are_many:
+                context.problems.add(problem)
+                context.failed = True
+                _forget(context, statement)
+                if context.problems.are_many:
                     raise
                 continue
             if launch is not None:
-                finish = launch_loop(ctx, launch, statement)
-                opened.append((launch, ctx.statements, finish))
-                ctx.statements = []
-                ctx.enclosing.append(Enclosing("for", LoopKind.THREAD, ctx.source.place(statement)))
-        found = gathered(ctx.statements)
+                finish = launch_loop(context, launch, statement)
+                opened.append((launch, context.statements, finish))
+                context.statements = []
+                context.enclosing.append(Enclosing("for", LoopKind.THREAD, context.source.place(statement)))
+        found = gathered(context.statements)
         while opened:
             _, before, finish = opened.pop()
-            ctx.enclosing.pop()
+            context.enclosing.pop()
             loop = finish(found)
             found = gathered([*before, loop])
         return found
     finally:
         for _ in opened:
-            ctx.enclosing.pop()
-        ctx.statements = outer
+            context.enclosing.pop()
+        context.statements = outer
         if scope:
-            ctx.scopes.pop()
+            context.scopes.pop()
 
 
 def gathered(statements: Sequence[Stmt | Local]) -> Stmt:
@@ -73,28 +73,28 @@ def gathered(statements: Sequence[Stmt | Local]) -> Stmt:
     return sequence(*found)
 
 
-def _forget(ctx: Context, statement: ast.stmt) -> None:
+def _forget(context: Context, statement: ast.stmt) -> None:
     """Names that a wrong statement would have defined: using them is not another mistake."""
     from gristmill.script.names import target_names
 
     for node in target_names(statement):
-        if not ctx.has(node.id) or (isinstance(found := ctx.find(node.id), Local) and found.buffer is None):
-            ctx.poisoned.add(node.id)
+        if not context.has(node.id) or (isinstance(found := context.find(node.id), Local) and found.buffer is None):
+            context.poisoned.add(node.id)
 
 
-def lower_statement(ctx: Context, node: ast.stmt) -> Launch | None:
+def lower_statement(context: Context, node: ast.stmt) -> Launch | None:
     """Read one statement; a launch that is to take the rest of the list is given back."""
     handler = _HANDLERS.get(type(node))
     if handler is None:
         name = _NAMES.get(type(node), type(node).__name__.lower())
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0254",
-            ctx.source.head_place(node),
+            context.source.head_place(node),
             f"`{name}` cannot be used in a kernel",
             label="not part of the language",
             hint=_INSTEAD.get(type(node), "kernels have assignments, if, for, while, with, assert, return and calls"),
         )
-    return handler(ctx, node)
+    return handler(context, node)
 
 
 _NAMES: Mapping[type[ast.stmt], str] = {
@@ -118,93 +118,93 @@ _INSTEAD: Mapping[type[ast.stmt], str] = {
 }
 
 
-def _expression(ctx: Context, node: ast.Expr) -> Launch | None:
+def _expression(context: Context, node: ast.Expr) -> Launch | None:
     value = node.value
     if isinstance(value, ast.Constant) and isinstance(value.value, str):
         return None
     if isinstance(value, ast.Call):
-        found = lower(ctx, value)
+        found = lower(context, value)
         if found is None:
             return None
         if isinstance(found, Launch):
             return found
         if isinstance(found, Opening):
-            _opening(ctx, node, value, found)
+            _opening(context, node, value, found)
             return None
         if isinstance(found, (CallFunction, CallExtern, CallPacked)) or (isinstance(found, Call) and not found.op.pure):
-            ctx.emit(Evaluate(found, ctx.span(node)))
+            context.emit(Evaluate(found, context.span(node)))
             return None
     elif isinstance(value, (ast.Yield, ast.YieldFrom, ast.Await)):
-        lower(ctx, value)
+        lower(context, value)
     hint = "remove it, or assign it to a name"
     if isinstance(value, ast.Compare) and len(value.ops) == 1 and isinstance(value.ops[0], ast.Eq):
-        hint = f"to assign, write `{ctx.segment(value.left)} = {ctx.segment(value.comparators[0])}`"
-    raise ctx.mistake(
+        hint = f"to assign, write `{context.segment(value.left)} = {context.segment(value.comparators[0])}`"
+    raise context.mistake(
         "GM0256",
         node,
-        f"`{ctx.segment(node)}` has no effect",
+        f"`{context.segment(node)}` has no effect",
         label="computed and dropped",
         hint=hint,
     )
 
 
-def _opening(ctx: Context, node: ast.Expr, call: ast.Call, found: Opening) -> None:
+def _opening(context: Context, node: ast.Expr, call: ast.Call, found: Opening) -> None:
     if found.what == "nothing":
         return
     if found.what == "return":
-        leave(ctx, node, found.value)
+        leave(context, node, found.value)
         return
-    raise ctx.mistake(
+    raise context.mistake(
         "GM0335",
         node,
-        f"`{ctx.segment(call.func)}` opens a part of the kernel",
+        f"`{context.segment(call.func)}` opens a part of the kernel",
         label="without `with`",
-        hint=f"write `with {ctx.segment(call)}:` and indent what belongs to it",
+        hint=f"write `with {context.segment(call)}:` and indent what belongs to it",
     )
 
 
-def _if(ctx: Context, node: ast.If) -> None:
-    test = condition(ctx, node.test)
+def _if(context: Context, node: ast.If) -> None:
+    test = condition(context, node.test)
     if isinstance(test, bool):
         # Decided by constants: the other branch is not part of this variant of the kernel.
         chosen = node.body if test else node.orelse
-        ctx.emit(lower_list(ctx, chosen))
+        context.emit(lower_list(context, chosen))
         return
-    ctx.enclosing.append(Enclosing("if", None, ctx.source.place(node)))
+    context.enclosing.append(Enclosing("if", None, context.source.place(node)))
     try:
-        then = lower_list(ctx, node.body)
-        otherwise = lower_list(ctx, node.orelse) if node.orelse else None
+        then = lower_list(context, node.body)
+        otherwise = lower_list(context, node.orelse) if node.orelse else None
     finally:
-        ctx.enclosing.pop()
-    ctx.emit(If(test, then, otherwise, ctx.span(node)))
+        context.enclosing.pop()
+    context.emit(If(test, then, otherwise, context.span(node)))
 
 
-def _while(ctx: Context, node: ast.While) -> None:
+def _while(context: Context, node: ast.While) -> None:
     if node.orelse:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0313",
             node.orelse[0],
             "a loop has no `else` in a kernel",
             label="belongs to the else of the loop",
             hint="set a local bool in the loop, and test it after",
         )
-    with ctx.only_sometimes("the condition of a `while`"):
-        test = as_bool(ctx, node.test, condition(ctx, node.test))
-    ctx.enclosing.append(Enclosing("while", LoopKind.SERIAL, ctx.source.place(node)))
+    with context.only_sometimes("the condition of a `while`"):
+        test = as_bool(context, node.test, condition(context, node.test))
+    context.enclosing.append(Enclosing("while", LoopKind.SERIAL, context.source.place(node)))
     try:
-        body = lower_list(ctx, node.body)
+        body = lower_list(context, node.body)
     finally:
-        ctx.enclosing.pop()
-    ctx.emit(While(test, body, ctx.span(node)))
+        context.enclosing.pop()
+    context.emit(While(test, body, context.span(node)))
 
 
-def _break(ctx: Context, node: ast.Break) -> None:
-    loop = next((one for one in reversed(ctx.enclosing) if one.what in ("for", "while")), None)
+def _break(context: Context, node: ast.Break) -> None:
+    loop = next((one for one in reversed(context.enclosing) if one.what in ("for", "while")), None)
     if loop is None:
-        raise _outside(ctx, node, "break")
+        raise _outside(context, node, "break")
     if loop.kind not in (LoopKind.SERIAL, LoopKind.UNROLLED):
         assert loop.kind is not None
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0314",
             node,
             f"`break` cannot leave a {loop.kind.value} loop: its iterations do not run one after the other",
@@ -212,17 +212,17 @@ def _break(ctx: Context, node: ast.Break) -> None:
             hint="use a serial loop, or `continue` with a condition",
             notes=(Note("the loop is here", loop.place),),
         )
-    ctx.emit(Break(ctx.span(node)))
+    context.emit(Break(context.span(node)))
 
 
-def _continue(ctx: Context, node: ast.Continue) -> None:
-    if not any(one.what in ("for", "while") for one in ctx.enclosing):
-        raise _outside(ctx, node, "continue")
-    ctx.emit(Continue(ctx.span(node)))
+def _continue(context: Context, node: ast.Continue) -> None:
+    if not any(one.what in ("for", "while") for one in context.enclosing):
+        raise _outside(context, node, "continue")
+    context.emit(Continue(context.span(node)))
 
 
-def _outside(ctx: Context, node: ast.stmt, what: str) -> Mistake:
-    return ctx.mistake(
+def _outside(context: Context, node: ast.stmt, what: str) -> Mistake:
+    return context.mistake(
         "GM0314",
         node,
         f"`{what}` stands outside of a loop",
@@ -231,23 +231,23 @@ def _outside(ctx: Context, node: ast.stmt, what: str) -> Mistake:
     )
 
 
-def _return(ctx: Context, node: ast.Return) -> None:
-    leave(ctx, node, node.value)
+def _return(context: Context, node: ast.Return) -> None:
+    leave(context, node, node.value)
 
 
-def leave(ctx: Context, node: ast.stmt, value: ast.expr | None) -> None:
+def leave(context: Context, node: ast.stmt, value: ast.expr | None) -> None:
     """``return value``: typed by the function's result; without a stated one the first return gives it."""
-    callee = ctx.callee
+    callee = context.callee
     assert callee is not None
-    if ctx.macros:
-        raise ctx.mistake(
+    if context.macros:
+        raise context.mistake(
             "GM0305", node, "a macro has no `return`: its statements become part of the caller", label="in a macro",
             hint="write a helper function with a result instead",
         )  # fmt: skip
-    for one in ctx.enclosing:
+    for one in context.enclosing:
         if one.kind in (LoopKind.PARALLEL, LoopKind.VECTORIZED):
             assert one.kind is not None
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0315",
                 node,
                 f"`return` cannot leave a {one.kind.value} loop: its iterations do not run one after the other",
@@ -256,52 +256,52 @@ def leave(ctx: Context, node: ast.stmt, value: ast.expr | None) -> None:
                 notes=(Note("the loop is here", one.place),),
             )
     if value is None or (isinstance(value, ast.Constant) and value.value is None):
-        if ctx.returns is not None and ctx.returns != VOID:
-            raise ctx.mistake(
+        if context.returns is not None and context.returns != VOID:
+            raise context.mistake(
                 "GM0234",
                 node,
-                f"`{callee.name}` has a result of type {ctx.returns}, and nothing is returned",
+                f"`{callee.name}` has a result of type {context.returns}, and nothing is returned",
                 label="no value",
                 hint="return a value, or remove the result type",
             )
-        ctx.returns = VOID
-        ctx.emit(Return(None, ctx.span(node)))
+        context.returns = VOID
+        context.emit(Return(None, context.span(node)))
         return
-    if ctx.returns == VOID:
-        raise ctx.mistake(
+    if context.returns == VOID:
+        raise context.mistake(
             "GM0234",
             value,
             f"`{callee.name}` has no result, and a value is returned",
             label="a value",
             hint=f"give the result a type: `def {callee.name}(...) -> T.float32:`, or write into a buffer",
         )
-    found = as_operand(ctx, value, lower(ctx, value))
-    if ctx.returns is None:
-        result = typed(ctx, value, found)
-        ctx.returns = result.dtype
+    found = as_operand(context, value, lower(context, value))
+    if context.returns is None:
+        result = typed(context, value, found)
+        context.returns = result.dtype
     else:
-        result = fit(ctx, value, found, ctx.returns, f"the result of `{callee.name}`", "return ")
+        result = fit(context, value, found, context.returns, f"the result of `{callee.name}`", "return ")
     if result.dtype.lanes > 1 or result.dtype == HANDLE:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0232",
             value,
             f"the result of a function is one number, not {result.dtype}",
             label=str(result.dtype),
             hint="write larger results into a buffer parameter",
         )
-    ctx.emit(Return(result, ctx.span(node)))
+    context.emit(Return(result, context.span(node)))
 
 
-def _pass(ctx: Context, node: ast.Pass) -> None:
+def _pass(context: Context, node: ast.Pass) -> None:
     return None
 
 
-def _for(ctx: Context, node: ast.For) -> None:
-    for_loop(ctx, node, lower_list)
+def _for(context: Context, node: ast.For) -> None:
+    for_loop(context, node, lower_list)
 
 
-def _with(ctx: Context, node: ast.With) -> None:
-    with_statement(ctx, node, lower_list)
+def _with(context: Context, node: ast.With) -> None:
+    with_statement(context, node, lower_list)
 
 
 _HANDLERS: Mapping[type[ast.stmt], Callable[..., Launch | None]] = {

@@ -79,10 +79,10 @@ BUILTINS: Mapping[str, Value] = MappingProxyType(_intrinsics("", arithmetic.PYTH
 MATH: Mapping[str, Value] = MappingProxyType(_intrinsics("math.", mathematics.MATH))
 
 
-def unknown_member(ctx: Context, node: ast.Attribute, path: str, name: str) -> Mistake:
+def unknown_member(context: Context, node: ast.Attribute, path: str, name: str) -> Mistake:
     """The mistake of a name that ``T`` (or a part of it) does not have."""
     if path == "T" and name in mathematics.LATER:
-        return ctx.mistake(
+        return context.mistake(
             "GM0294",
             node,
             f"`T.{name}` is not part of the language",
@@ -92,26 +92,26 @@ def unknown_member(ctx: Context, node: ast.Attribute, path: str, name: str) -> M
     known = list(NAMESPACES.get(path, {}))
     meant = close_match(name, known)
     hint = (
-        f"did you mean `{ctx.segment(node.value)}.{meant}`?"
+        f"did you mean `{context.segment(node.value)}.{meant}`?"
         if meant
         else f"`gristmill explain language` lists what `{path}` has"
     )
     if path == "T" and name in FUNCTIONS:
         hint = FUNCTIONS[name]
-    return ctx.mistake(
+    return context.mistake(
         "GM0290",
         node,
-        f"`{ctx.segment(node.value)}` has no `{name}`",
+        f"`{context.segment(node.value)}` has no `{name}`",
         label="not known",
         hint=hint,
     )
 
 
-def call_method(ctx: Context, call: ast.Call, method: Method) -> Value:
+def call_method(context: Context, call: ast.Call, method: Method) -> Value:
     """``A.vload(...)``, ``x.astype(...)`` and the like."""
     if method.name == "astype":
-        return conversions.astype(ctx, call, method)
-    return buffers.METHODS[method.name](ctx, call, method)
+        return conversions.astype(context, call, method)
+    return buffers.METHODS[method.name](context, call, method)
 
 
 __all__ = ["BUILTINS", "MATH", "NAMESPACES", "call_function", "call_method", "unknown_member"]

@@ -10,7 +10,7 @@ from gristmill.script.context import Context
 
 
 def bind(
-    ctx: Context, call: ast.Call, required: Sequence[str], optional: Sequence[str] = (), rest: str = ""
+    context: Context, call: ast.Call, required: Sequence[str], optional: Sequence[str] = (), rest: str = ""
 ) -> dict[str, ast.expr]:
     """The argument of each parameter that was given.
 
@@ -20,11 +20,11 @@ def bind(
     known = [*required, *optional]
     # A place in the text that TVM's printer may write, by name; nobody means it by place.
     names = [name for name in known if name != "span"]
-    title = ctx.segment(call.func)
+    title = context.segment(call.func)
     found: dict[str, ast.expr] = {}
     for position, value in enumerate(call.args):
         if isinstance(value, ast.Starred):
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0255",
                 value,
                 "an unpacking cannot be used in a kernel",
@@ -34,7 +34,7 @@ def bind(
         if position < len(names):
             found[names[position]] = value
         elif not rest:
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0292",
                 value,
                 f"`{title}` takes {_count(len(required), len(names))}, and {len(call.args)} are given",
@@ -44,7 +44,7 @@ def bind(
     for keyword in call.keywords:
         if keyword.arg is None or keyword.arg not in known:
             meant = close_match(keyword.arg or "", names)
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0292",
                 keyword,
                 f"`{title}` has no argument `{keyword.arg or '**'}`",
@@ -52,7 +52,7 @@ def bind(
                 hint=f"did you mean `{meant}`?" if meant else f"its arguments are: {', '.join(names) or 'none'}",
             )
         if keyword.arg in found:
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0292",
                 keyword,
                 f"the argument `{keyword.arg}` of `{title}` is given twice",
@@ -62,7 +62,7 @@ def bind(
         found[keyword.arg] = keyword.value
     for name in required:
         if name not in found:
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0291",
                 call,
                 f"`{title}` needs its argument `{name}`",

@@ -15,19 +15,19 @@ from gristmill.script.values import Number, Value
 
 
 def _operator(kind: type[ast.operator]) -> Callable[[Context, ast.Call], Value]:
-    def handler(ctx: Context, call: ast.Call) -> Value:
-        args = bind(ctx, call, ("a", "b"))
+    def handler(context: Context, call: ast.Call) -> Value:
+        args = bind(context, call, ("a", "b"))
         a, b = args["a"], args["b"]
-        return binary(ctx, call, kind, operand(ctx, a), operand(ctx, b), a, b)
+        return binary(context, call, kind, operand(context, a), operand(context, b), a, b)
 
     return handler
 
 
 def _comparison(kind: type[ast.cmpop]) -> Callable[[Context, ast.Call], Value]:
-    def handler(ctx: Context, call: ast.Call) -> Value:
-        args = bind(ctx, call, ("a", "b"))
+    def handler(context: Context, call: ast.Call) -> Value:
+        args = bind(context, call, ("a", "b"))
         a, b = args["a"], args["b"]
-        return compare(ctx, call, kind, operand(ctx, a), operand(ctx, b), a, b)
+        return compare(context, call, kind, operand(context, a), operand(context, b), a, b)
 
     return handler
 
@@ -35,96 +35,96 @@ def _comparison(kind: type[ast.cmpop]) -> Callable[[Context, ast.Call], Value]:
 def _truncating(kind: type[BinaryExpr]) -> Callable[[Context, ast.Call], Value]:
     """Division towards zero, and its remainder: integers only (``T.Div`` takes floats too)."""
 
-    def handler(ctx: Context, call: ast.Call) -> Value:
-        args = bind(ctx, call, ("a", "b"))
-        a, b = operand(ctx, args["a"]), operand(ctx, args["b"])
+    def handler(context: Context, call: ast.Call) -> Value:
+        args = bind(context, call, ("a", "b"))
+        a, b = operand(context, args["a"]), operand(context, args["b"])
         if type(a) is int and type(b) is int:
-            whole = fold(ctx, call, ast.FloorDiv, abs(a), abs(b)) * (1 if (a < 0) == (b < 0) else -1)
+            whole = fold(context, call, ast.FloorDiv, abs(a), abs(b)) * (1 if (a < 0) == (b < 0) else -1)
             return whole if kind is Div else a - b * whole
-        left, right = meet(ctx, call, a, b, args["a"], args["b"])
+        left, right = meet(context, call, a, b, args["a"], args["b"])
         if not left.dtype.is_integer:
-            name = ctx.segment(call.func)
+            name = context.segment(call.func)
             hint = "divide floats by `/`, or use `T.fmod`; convert other values to an integer first"
-            raise wrong_types(ctx, call, name, left.dtype, hint)
-        return kind(left, right, ctx.span(call))  # type: ignore[call-arg]
+            raise wrong_types(context, call, name, left.dtype, hint)
+        return kind(left, right, context.span(call))  # type: ignore[call-arg]
 
     return handler
 
 
-def _classic_division(ctx: Context, call: ast.Call) -> Value:
+def _classic_division(context: Context, call: ast.Call) -> Value:
     """``T.Div``: the IR node itself, integers towards zero."""
-    args = bind(ctx, call, ("a", "b"))
-    left, right = meet(ctx, call, operand(ctx, args["a"]), operand(ctx, args["b"]), args["a"], args["b"])
+    args = bind(context, call, ("a", "b"))
+    left, right = meet(context, call, operand(context, args["a"]), operand(context, args["b"]), args["a"], args["b"])
     if not (left.dtype.is_integer or left.dtype.is_float):
-        raise wrong_types(ctx, call, "T.Div", left.dtype, "convert to a number first: `T.int32(x)`")
-    return Div(left, right, ctx.span(call))
+        raise wrong_types(context, call, "T.Div", left.dtype, "convert to a number first: `T.int32(x)`")
+    return Div(left, right, context.span(call))
 
 
-def _ceiling_division(ctx: Context, call: ast.Call) -> Value:
+def _ceiling_division(context: Context, call: ast.Call) -> Value:
     """``T.ceildiv(a, b)``: ``-(-a // b)`` as ``(a + b - 1) // b``."""
-    args = bind(ctx, call, ("a", "b"))
-    a, b = operand(ctx, args["a"]), operand(ctx, args["b"])
-    more = binary(ctx, call, ast.Sub, b, 1, args["b"], call)
-    total = binary(ctx, call, ast.Add, a, more, args["a"], args["b"])
-    return binary(ctx, call, ast.FloorDiv, total, b, call, args["b"])
+    args = bind(context, call, ("a", "b"))
+    a, b = operand(context, args["a"]), operand(context, args["b"])
+    more = binary(context, call, ast.Sub, b, 1, args["b"], call)
+    total = binary(context, call, ast.Add, a, more, args["a"], args["b"])
+    return binary(context, call, ast.FloorDiv, total, b, call, args["b"])
 
 
 def extreme(kind: type[BinaryExpr]) -> Callable[[Context, ast.Call], Value]:
     """``min``, ``max`` of two operands or more."""
 
-    def handler(ctx: Context, call: ast.Call) -> Value:
-        bind(ctx, call, ("a", "b"), rest="more")
+    def handler(context: Context, call: ast.Call) -> Value:
+        bind(context, call, ("a", "b"), rest="more")
         found_at: ast.expr = call.args[0] if call.args else call
         args = list(call.args)
         if len(args) < 2:
-            named = bind(ctx, call, ("a", "b"))
+            named = bind(context, call, ("a", "b"))
             args = [named["a"], named["b"]]
-        found: Expr | Number = operand(ctx, args[0])
+        found: Expr | Number = operand(context, args[0])
         for at in args[1:]:
-            value = operand(ctx, at)
+            value = operand(context, at)
             if not isinstance(found, Expr) and not isinstance(value, Expr):
                 found = (min if kind is Min else max)(found, value)
                 continue
-            a, b = meet(ctx, call, found, value, found_at, at)
+            a, b = meet(context, call, found, value, found_at, at)
             if not (a.dtype.is_integer or a.dtype.is_float):
-                raise wrong_types(ctx, call, ctx.segment(call.func), a.dtype, "use `and` and `or` for bools")
-            found = kind(a, b, ctx.span(call))  # type: ignore[call-arg]
+                raise wrong_types(context, call, context.segment(call.func), a.dtype, "use `and` and `or` for bools")
+            found = kind(a, b, context.span(call))  # type: ignore[call-arg]
             found_at = call
         return found
 
     return handler
 
 
-def _if_then_else(ctx: Context, call: ast.Call) -> Value:
+def _if_then_else(context: Context, call: ast.Call) -> Value:
     """``T.if_then_else(condition, a, b)``: only one of the two is evaluated."""
-    args = bind(ctx, call, ("condition", "a", "b"), ("span",))
+    args = bind(context, call, ("condition", "a", "b"), ("span",))
     from gristmill.script.expressions import choose
 
-    test = condition(ctx, args["condition"])
+    test = condition(context, args["condition"])
     if isinstance(test, bool):
-        return operand(ctx, args["a"] if test else args["b"])
-    with ctx.only_sometimes("a part of a choice"):
-        a, b = operand(ctx, args["a"]), operand(ctx, args["b"])
-    return choose(ctx, call, test, a, b, args["a"], args["b"])
+        return operand(context, args["a"] if test else args["b"])
+    with context.only_sometimes("a part of a choice"):
+        a, b = operand(context, args["a"]), operand(context, args["b"])
+    return choose(context, call, test, a, b, args["a"], args["b"])
 
 
-def _select(ctx: Context, call: ast.Call) -> Value:
+def _select(context: Context, call: ast.Call) -> Value:
     """``T.Select(condition, a, b)``: both are evaluated; a vector condition chooses lane by lane."""
-    args = bind(ctx, call, ("condition", "a", "b"))
-    test = operand(ctx, args["condition"])
+    args = bind(context, call, ("condition", "a", "b"))
+    test = operand(context, args["condition"])
     if not isinstance(test, Expr) or test.dtype.lanes == 1:
-        test = as_bool(ctx, args["condition"], condition(ctx, args["condition"]))
+        test = as_bool(context, args["condition"], condition(context, args["condition"]))
     if not test.dtype.is_bool:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0264",
             args["condition"],
             f"a condition must be a bool, and this is {test.dtype}",
             label="not a bool",
-            hint=f"write `{ctx.operand_text(args['condition'])} != 0`",
+            hint=f"write `{context.operand_text(args['condition'])} != 0`",
         )
-    a, b = meet(ctx, call, operand(ctx, args["a"]), operand(ctx, args["b"]), args["a"], args["b"])
+    a, b = meet(context, call, operand(context, args["a"]), operand(context, args["b"]), args["a"], args["b"])
     if test.dtype.lanes > 1 and a.dtype.lanes not in (1, test.dtype.lanes):
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0266",
             call,
             f"a condition of {test.dtype.lanes} lanes cannot choose between values of {a.dtype.lanes}",
@@ -135,38 +135,38 @@ def _select(ctx: Context, call: ast.Call) -> Value:
         test,
         splat(a, max(test.dtype.lanes, a.dtype.lanes)),
         splat(b, max(test.dtype.lanes, b.dtype.lanes)),
-        ctx.span(call),
+        context.span(call),
     )
 
 
 def _logic(op: type[ast.boolop]) -> Callable[[Context, ast.Call], Value]:
     """``T.And``, ``T.Or``, ``T.all``, ``T.any``."""
 
-    def handler(ctx: Context, call: ast.Call) -> Value:
-        bind(ctx, call, (), rest="conditions")
+    def handler(context: Context, call: ast.Call) -> Value:
+        bind(context, call, (), rest="conditions")
         from gristmill.script.expressions import lower
 
         if not call.args:
             return op is ast.And
         node = call.args[0] if len(call.args) == 1 else ast.copy_location(ast.BoolOp(op(), list(call.args)), call)
-        return lower(ctx, node)
+        return lower(context, node)
 
     return handler
 
 
 def _unary(op: type[ast.unaryop]) -> Callable[[Context, ast.Call], Value]:
-    def handler(ctx: Context, call: ast.Call) -> Value:
-        args = bind(ctx, call, ("a",))
+    def handler(context: Context, call: ast.Call) -> Value:
+        args = bind(context, call, ("a",))
         node = ast.copy_location(ast.UnaryOp(op(), args["a"]), call)
-        return unary(ctx, node, operand(ctx, args["a"]))
+        return unary(context, node, operand(context, args["a"]))
 
     return handler
 
 
-def _power(ctx: Context, call: ast.Call) -> Value:
-    args = bind(ctx, call, ("base", "exponent"), ("modulus",))
+def _power(context: Context, call: ast.Call) -> Value:
+    args = bind(context, call, ("base", "exponent"), ("modulus",))
     if "modulus" in args:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0292",
             args["modulus"],
             "the power has no modulus in a kernel",
@@ -175,50 +175,52 @@ def _power(ctx: Context, call: ast.Call) -> Value:
         )
     from gristmill.script.expressions import lower
 
-    return lower(ctx, ast.copy_location(ast.BinOp(args["base"], ast.Pow(), args["exponent"]), call))
+    return lower(context, ast.copy_location(ast.BinOp(args["base"], ast.Pow(), args["exponent"]), call))
 
 
-def absolute(ctx: Context, call: ast.Call) -> Value:
+def absolute(context: Context, call: ast.Call) -> Value:
     """The magnitude of an integer or a float."""
-    args = bind(ctx, call, ("x",), ("span",))
-    value = operand(ctx, args["x"])
+    args = bind(context, call, ("x",), ("span",))
+    value = operand(context, args["x"])
     if not isinstance(value, Expr):
         return abs(value)
     if value.dtype.is_unsigned:
         return value
     if not (value.dtype.is_integer or value.dtype.is_float):
-        raise wrong_types(ctx, call, ctx.segment(call.func), value.dtype, "convert to a number first: `T.int32(x)`")
-    return build_call("abs", value, span=ctx.span(call))
+        raise wrong_types(
+            context, call, context.segment(call.func), value.dtype, "convert to a number first: `T.int32(x)`"
+        )
+    return build_call("abs", value, span=context.span(call))
 
 
-def python_round(ctx: Context, call: ast.Call) -> Value:
+def python_round(context: Context, call: ast.Call) -> Value:
     """``round(x)``: a float of the same type, halves to even; of a constant an integer."""
-    args = bind(ctx, call, ("x",))
-    value = operand(ctx, args["x"])
+    args = bind(context, call, ("x",))
+    value = operand(context, args["x"])
     if not isinstance(value, Expr):
         return round(value)
     if value.dtype.is_integer:
         return value
     if not value.dtype.is_float:
-        raise wrong_types(ctx, call, "round", value.dtype, "convert to a number first: `T.float32(x)`")
-    return build_call("round", value, span=ctx.span(call))
+        raise wrong_types(context, call, "round", value.dtype, "convert to a number first: `T.float32(x)`")
+    return build_call("round", value, span=context.span(call))
 
 
-def python_len(ctx: Context, call: ast.Call) -> Value:
+def python_len(context: Context, call: ast.Call) -> Value:
     """``len`` of a tuple of constants, of a shape, or of the first dimension of a buffer."""
     from gristmill.ir.memory import Buffer
     from gristmill.script.expressions import lower
     from gristmill.script.values import BufferShape, describe
 
-    args = bind(ctx, call, ("x",))
-    value = lower(ctx, args["x"])
+    args = bind(context, call, ("x",))
+    value = lower(context, args["x"])
     if isinstance(value, (tuple, str)):
         return len(value)
     if isinstance(value, BufferShape):
         return value.buffer.rank
     if isinstance(value, Buffer) and value.rank:
         return value.shape[0]
-    raise ctx.mistake(
+    raise context.mistake(
         "GM0267",
         args["x"],
         f"{describe(value)} has no length",
@@ -227,28 +229,28 @@ def python_len(ctx: Context, call: ast.Call) -> Value:
     )
 
 
-def python_sum(ctx: Context, call: ast.Call) -> Value:
+def python_sum(context: Context, call: ast.Call) -> Value:
     """``sum`` of a tuple of values."""
     from gristmill.script.expressions import lower
     from gristmill.script.operands import as_operand
 
-    args = bind(ctx, call, ("x",))
-    values = lower(ctx, args["x"])
+    args = bind(context, call, ("x",))
+    values = lower(context, args["x"])
     if not isinstance(values, tuple):
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0267", args["x"], "sum() takes a tuple of values", label="not a tuple", hint="add in a loop",
         )  # fmt: skip
     total: Expr | Number = 0
     for value in values:
-        total = binary(ctx, call, ast.Add, total, as_operand(ctx, args["x"], value), call, args["x"])
+        total = binary(context, call, ast.Add, total, as_operand(context, args["x"], value), call, args["x"])
     return total
 
 
-def _likely(ctx: Context, call: ast.Call) -> Value:
+def _likely(context: Context, call: ast.Call) -> Value:
     """A hint that the condition usually holds."""
-    args = bind(ctx, call, ("condition",))
-    value = condition(ctx, args["condition"])
-    return value if isinstance(value, bool) else build_call("likely", value, span=ctx.span(call))
+    args = bind(context, call, ("condition",))
+    value = condition(context, args["condition"])
+    return value if isinstance(value, bool) else build_call("likely", value, span=context.span(call))
 
 
 _BINARY: Mapping[str, type[ast.operator]] = {

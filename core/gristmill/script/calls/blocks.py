@@ -18,24 +18,24 @@ from gristmill.script.operands import as_bool, condition, constant_text, index, 
 from gristmill.script.values import Opening, Value, describe
 
 
-def _block(ctx: Context, call: ast.Call) -> Value:
+def _block(context: Context, call: ast.Call) -> Value:
     """``T.block("name")``, opened by ``with``."""
-    args = bind(ctx, call, (), ("name", "no_realize"))
-    return Opening("block", constant_text(ctx, args["name"], "the name of a block") if "name" in args else "")
+    args = bind(context, call, (), ("name", "no_realize"))
+    return Opening("block", constant_text(context, args["name"], "the name of a block") if "name" in args else "")
 
 
-def _init(ctx: Context, call: ast.Call) -> Value:
-    bind(ctx, call, ())
+def _init(context: Context, call: ast.Call) -> Value:
+    bind(context, call, ())
     return Opening("init")
 
 
-def _parts(ctx: Context, call: ast.Call) -> BlockParts:
-    block = ctx.block
+def _parts(context: Context, call: ast.Call) -> BlockParts:
+    block = context.block
     if block is None:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0330",
             call,
-            f"`{ctx.segment(call.func)}` stands outside of the start of a block",
+            f"`{context.segment(call.func)}` stands outside of the start of a block",
             label="no block here",
             hint='write it directly inside `with T.block("name"):`, before the loops of the block',
         )
@@ -45,21 +45,21 @@ def _parts(ctx: Context, call: ast.Call) -> BlockParts:
 def _axis(kind: AxisKind) -> Callable[[Context, ast.Call], Value]:
     """``T.axis.spatial(extent, value)``; the domain may be a (start, stop) pair."""
 
-    def handler(ctx: Context, call: ast.Call) -> Value:
-        args = bind(ctx, call, ("domain", "value"), ("dtype",))
-        block = _parts(ctx, call)
+    def handler(context: Context, call: ast.Call) -> Value:
+        args = bind(context, call, ("domain", "value"), ("dtype",))
+        block = _parts(context, call)
         domain = args["domain"]
-        value = _in_loops(block, index(ctx, args["value"]))
+        value = _in_loops(block, index(context, args["value"]))
         if isinstance(domain, ast.Tuple) and len(domain.elts) == 2:
-            start, stop = index(ctx, domain.elts[0]), index(ctx, domain.elts[1])
+            start, stop = index(context, domain.elts[0]), index(context, domain.elts[1])
             start, stop = _like(start, value), _like(stop, value)
             from gristmill.script.loops import distance
 
-            ranged = Range(start, distance(ctx, domain, start, stop), ctx.span(domain))
+            ranged = Range(start, distance(context, domain, start, stop), context.span(domain))
         else:
-            extent = _like(index(ctx, domain), value)
-            ranged = Range(const(0, value.dtype, ctx.span(domain)), extent, ctx.span(domain))
-        return _new_axis(ctx, call, block, kind, ranged, value, ctx.target)
+            extent = _like(index(context, domain), value)
+            ranged = Range(const(0, value.dtype, context.span(domain)), extent, context.span(domain))
+        return _new_axis(context, call, block, kind, ranged, value, context.target)
 
     return handler
 
@@ -79,27 +79,27 @@ def _like(bound: Expr, value: Expr) -> Expr:
 
 
 def _new_axis(
-    ctx: Context, at: ast.expr, block: BlockParts, kind: AxisKind, domain: Range, value: Expr, name: str
+    context: Context, at: ast.expr, block: BlockParts, kind: AxisKind, domain: Range, value: Expr, name: str
 ) -> Var:
-    var = Var(name or "axis", value.dtype, span=ctx.span(at))
-    block.axes.append(BlockAxis(var, domain, kind, value, ctx.span(at)))
-    ctx.loops[var] = (domain.minimum, domain.extent)
+    var = Var(name or "axis", value.dtype, span=context.span(at))
+    block.axes.append(BlockAxis(var, domain, kind, value, context.span(at)))
+    context.loops[var] = (domain.minimum, domain.extent)
     return var
 
 
 _KINDS = {"S": AxisKind.SPATIAL, "R": AxisKind.REDUCE}
 
 
-def _remap(ctx: Context, call: ast.Call) -> Value:
+def _remap(context: Context, call: ast.Call) -> Value:
     """``T.axis.remap("SR", [i, k])``: an axis for each loop, over the domain of the loop."""
-    args = bind(ctx, call, ("kinds", "bindings"), ("dtype",))
-    block = _parts(ctx, call)
-    kinds = constant_text(ctx, args["kinds"], "the kinds of the axes")
+    args = bind(context, call, ("kinds", "bindings"), ("dtype",))
+    block = _parts(context, call)
+    kinds = constant_text(context, args["kinds"], "the kinds of the axes")
     node = args["bindings"]
     loops = list(node.elts) if isinstance(node, (ast.Tuple, ast.List)) else [node]
     for letter in kinds:
         if letter not in _KINDS:
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0331",
                 args["kinds"],
                 f"{letter!r} is not the kind of an axis",
@@ -107,64 +107,66 @@ def _remap(ctx: Context, call: ast.Call) -> Value:
                 hint="write S for spatial and R for reduce",
             )
     if len(kinds) != len(loops):
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0331",
             args["kinds"],
             f"{len(kinds)} kinds are given for {len(loops)} loops",
             label=f"{len(kinds)} letters",
             hint="write one letter, S or R, for each loop",
         )
-    names = ctx.target.split(",") if ctx.target else []
+    names = context.target.split(",") if context.target else []
     found = []
     for position, (letter, at) in enumerate(zip(kinds, loops, strict=True)):
-        value = operand(ctx, at)
-        if not isinstance(value, Var) or value not in ctx.loops:
-            raise ctx.mistake(
+        value = operand(context, at)
+        if not isinstance(value, Var) or value not in context.loops:
+            raise context.mistake(
                 "GM0332",
                 at,
-                f"`{ctx.segment(at)}` is not the variable of a loop",
+                f"`{context.segment(at)}` is not the variable of a loop",
                 label="not a loop",
-                hint=f"write `T.axis.{'spatial' if letter == 'S' else 'reduce'}(extent, {ctx.segment(at)})`",
+                hint=f"write `T.axis.{'spatial' if letter == 'S' else 'reduce'}(extent, {context.segment(at)})`",
             )
-        minimum, extent = ctx.loops[value]
+        minimum, extent = context.loops[value]
         name = names[position] if position < len(names) and len(names) == len(loops) else f"axis{position}"
-        found.append(_new_axis(ctx, at, block, _KINDS[letter], Range(minimum, extent, ctx.span(at)), value, name))
+        found.append(
+            _new_axis(context, at, block, _KINDS[letter], Range(minimum, extent, context.span(at)), value, name)
+        )
     return tuple(found) if len(found) != 1 else found[0]
 
 
-def _other_axis(ctx: Context, call: ast.Call) -> Value:
-    raise ctx.mistake(
+def _other_axis(context: Context, call: ast.Call) -> Value:
+    raise context.mistake(
         "GM0337",
         call,
-        f"`{ctx.segment(call.func)}` axes are not supported",
+        f"`{context.segment(call.func)}` axes are not supported",
         label="spatial and reduce axes only",
         hint="write the loop inside the block",
     )
 
 
-def _where(ctx: Context, call: ast.Call) -> Value:
+def _where(context: Context, call: ast.Call) -> Value:
     """``T.where(condition)``: when false the block does nothing."""
     if len(call.args) == 3:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0292",
             call,
             "`T.where` is the condition of a block, and takes 1 argument",
             label="3 are given",
             hint="to choose between values write `a if condition else b`",
         )
-    node = bind(ctx, call, ("predicate",))["predicate"]
-    block = _parts(ctx, call)
-    found = _in_loops(block, as_bool(ctx, node, condition(ctx, node)))
-    block.predicate = found if block.predicate is None else And(block.predicate, found, ctx.span(call))
+    node = bind(context, call, ("predicate",))["predicate"]
+    block = _parts(context, call)
+    found = _in_loops(block, as_bool(context, node, condition(context, node)))
+    block.predicate = found if block.predicate is None else And(block.predicate, found, context.span(call))
     return None
 
 
 def _regions(which: str) -> Callable[[Context, ast.Call], Value]:
-    def handler(ctx: Context, call: ast.Call) -> Value:
-        bind(ctx, call, (), rest="regions")
-        block = _parts(ctx, call)
+    def handler(context: Context, call: ast.Call) -> Value:
+        bind(context, call, (), rest="regions")
+        block = _parts(context, call)
         if getattr(block, which) is not None:
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0333",
                 call,
                 f"the block states its {which} twice",
@@ -175,20 +177,20 @@ def _regions(which: str) -> Callable[[Context, ast.Call], Value]:
         for node in call.args:
             items = node.elts if isinstance(node, (ast.List, ast.Tuple)) else [node]
             for item in items:
-                found.append(_region(ctx, item, which))
+                found.append(_region(context, item, which))
         setattr(block, which, tuple(found))
         return None
 
     return handler
 
 
-def _region(ctx: Context, node: ast.expr, which: str) -> Region:
+def _region(context: Context, node: ast.expr, which: str) -> Region:
     from gristmill.script.expressions import lower
 
-    value = lower(ctx, node)
+    value = lower(context, node)
     found = as_region(value)
     if found is None:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0334",
             node,
             f"`T.{which}` names parts of buffers, and this is {describe(value)}",
@@ -204,14 +206,14 @@ _BLOCK_ATTRIBUTES_IGNORED = (
 )  # fmt: skip
 
 
-def _block_attribute(ctx: Context, call: ast.Call) -> Value:
+def _block_attribute(context: Context, call: ast.Call) -> Value:
     """``T.block_attr({...})``: hints of TVM's schedules, which change nothing here and are read over.
 
     Files in TVM's dialect were written for its schedules, so there every attribute is read over.
     """
-    node = bind(ctx, call, ("attributes",))["attributes"]
-    _parts(ctx, call)
-    if ctx.is_tvmscript:
+    node = bind(context, call, ("attributes",))["attributes"]
+    _parts(context, call)
+    if context.is_tvmscript:
         return None
     keys = node.keys if isinstance(node, ast.Dict) else [node]
     for key in keys:
@@ -219,7 +221,7 @@ def _block_attribute(ctx: Context, call: ast.Call) -> Value:
         plain = str(name).removeprefix("tirx.").removeprefix("tir.")
         if plain not in _BLOCK_ATTRIBUTES_IGNORED:
             meant = close_match(plain, _BLOCK_ATTRIBUTES_IGNORED)
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0336",
                 key or node,
                 f"blocks have no attribute {name!r}",

@@ -36,11 +36,11 @@ _KNOWN = (
 )
 
 
-def _func_attr(ctx: Context, call: ast.Call) -> Value:
+def _func_attr(context: Context, call: ast.Call) -> Value:
     """``T.func_attr({...})``: what is known of the function beside its body."""
-    node = bind(ctx, call, ("attributes",))["attributes"]
-    if not isinstance(node, ast.Dict) or ctx.callee is None:
-        raise ctx.mistake(
+    node = bind(context, call, ("attributes",))["attributes"]
+    if not isinstance(node, ast.Dict) or context.callee is None:
+        raise context.mistake(
             "GM0237",
             node,
             "function attributes are a dictionary",
@@ -50,23 +50,23 @@ def _func_attr(ctx: Context, call: ast.Call) -> Value:
     for key, value in zip(node.keys, node.values, strict=True):
         name = key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else None
         if name is None:
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0236", key or value, "the key of a function attribute is a text", label="not a text",
                 hint='write the key in quotes: "noalias"',
             )  # fmt: skip
-        _one_attribute(ctx, key or value, name, value)
+        _one_attribute(context, key or value, name, value)
     return None
 
 
-def _one_attribute(ctx: Context, key: ast.expr, name: str, node: ast.expr) -> None:
-    assert ctx.callee is not None
+def _one_attribute(context: Context, key: ast.expr, name: str, node: ast.expr) -> None:
+    assert context.callee is not None
     plain = name.removeprefix("tirx.").removeprefix("tir.")
-    facts = ctx.callee.facts
+    facts = context.callee.facts
     if plain in _IGNORED:
         return
     if plain not in _KNOWN:
         meant = close_match(plain, [*_KNOWN, *_IGNORED])
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0236",
             key,
             f"functions have no attribute {name!r}",
@@ -75,29 +75,29 @@ def _one_attribute(ctx: Context, key: ast.expr, name: str, node: ast.expr) -> No
         )
     from gristmill.script.expressions import lower
 
-    value = lower(ctx, node)
+    value = lower(context, node)
     if plain == "global_symbol" and isinstance(value, str) and is_symbol(value):
-        ctx.callee.facts = replace(facts, symbol=value if facts.symbol is not None else None)
+        context.callee.facts = replace(facts, symbol=value if facts.symbol is not None else None)
     elif plain in ("noalias", "no_alias") and isinstance(value, (bool, int)):
-        ctx.callee.facts = replace(facts, no_alias=bool(value))
+        context.callee.facts = replace(facts, no_alias=bool(value))
     elif plain == "fast_math" and isinstance(value, bool):
-        ctx.callee.facts = replace(facts, fast_math=value)
+        context.callee.facts = replace(facts, fast_math=value)
     elif plain == "release_gil" and isinstance(value, bool):
-        ctx.callee.facts = replace(facts, release_gil=value)
+        context.callee.facts = replace(facts, release_gil=value)
     elif plain == "target" and isinstance(value, Target):
-        ctx.callee.facts = replace(facts, target=value)
+        context.callee.facts = replace(facts, target=value)
     elif plain == "target" and isinstance(value, str):
-        ctx.callee.facts = replace(facts, target=_target_of_text(ctx, node, value))
+        context.callee.facts = replace(facts, target=_target_of_text(context, node, value))
     elif plain == "calling_conv" and value in (-1, 0, 2) and not isinstance(value, bool):
         convention = CallingConvention.DEVICE_KERNEL if value == 2 else CallingConvention.PLAIN
-        ctx.callee.facts = replace(facts, convention=convention)
+        context.callee.facts = replace(facts, convention=convention)
     elif plain == "kernel_launch_params" and isinstance(value, tuple) and all(isinstance(one, str) for one in value):
         axes = [axis.value for axis in ThreadAxis]
         tags = [tag for tag in value if tag in axes]
         dynamic = any("use_dyn_shared_memory" in tag for tag in value)
-        ctx.callee.facts = replace(facts, launch=LaunchParameters(tuple(ThreadAxis(tag) for tag in tags), dynamic))
+        context.callee.facts = replace(facts, launch=LaunchParameters(tuple(ThreadAxis(tag) for tag in tags), dynamic))
     else:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0237",
             node,
             f"the attribute {name!r} does not take {describe(value)}",
@@ -118,99 +118,99 @@ _VALUES = {
 }
 
 
-def _target(ctx: Context, call: ast.Call) -> Value:
+def _target(context: Context, call: ast.Call) -> Value:
     """``T.target("cpu:x86-64-v3")``; TVM's kinds and dictionaries are understood too."""
-    args = bind(ctx, call, ("target",), ("host",))
+    args = bind(context, call, ("target",), ("host",))
     node = args["target"]
     if isinstance(node, ast.Dict):
-        return _target_of_table(ctx, node)
+        return _target_of_table(context, node)
     from gristmill.script.expressions import lower
 
-    value = lower(ctx, node)
+    value = lower(context, node)
     if isinstance(value, Target):
         return value
     if isinstance(value, str):
-        return _target_of_text(ctx, node, value)
-    raise ctx.mistake(
+        return _target_of_text(context, node, value)
+    raise context.mistake(
         "GM0342", node, f"{describe(value)} is not a target", label="not a target",
         hint='write it in quotes: T.target("cpu:x86-64-v3")',
     )  # fmt: skip
 
 
-def _target_of_text(ctx: Context, node: ast.expr, text: str) -> Target:
+def _target_of_text(context: Context, node: ast.expr, text: str) -> Target:
     """The kind is the first word; of TVM's options after it only ``-mcpu`` matters here."""
     words = text.split()
     try:
         found = parse_target(words[0] if words else "")
     except ValueError as error:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0342", node, str(error), label="not a target", hint='write it as "cpu:x86-64-v3"'
         ) from None
     arch = next((word.partition("=")[2] for word in words[1:] if word.startswith("-mcpu=")), found.arch)
     return replace(found, kind=_KINDS.get(found.kind, found.kind), arch=arch)
 
 
-def _target_of_table(ctx: Context, node: ast.Dict) -> Target:
+def _target_of_table(context: Context, node: ast.Dict) -> Target:
     from gristmill.script.expressions import lower
 
     kind, arch = "", ""
     for key, value in zip(node.keys, node.values, strict=True):
         name = key.value if isinstance(key, ast.Constant) else None
         if name == "kind":
-            kind = str(lower(ctx, value))
+            kind = str(lower(context, value))
         elif name in ("mcpu", "arch"):
-            arch = str(lower(ctx, value))
+            arch = str(lower(context, value))
     if not kind:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0342", node, "the target has no kind", label='"kind" is missing', hint='write {"kind": "cpu"}'
         )
-    found = _target_of_text(ctx, node, kind)
+    found = _target_of_text(context, node, kind)
     return replace(found, arch=arch or found.arch)
 
 
-def let(ctx: Context, call: ast.Call) -> Value:
+def let(context: Context, call: ast.Call) -> Value:
     """``with T.let(v, value):``, a binding for the statements inside."""
-    args = bind(ctx, call, ("var", "value"))
+    args = bind(context, call, ("var", "value"))
     if not isinstance(args["var"], ast.Name):
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0257",
             args["var"],
             "a value is bound to a name",
             label="not a name",
             hint="write `with T.let(v, value):`",
         )
-    return Opening("let", args["var"].id, operand(ctx, args["value"]))
+    return Opening("let", args["var"].id, operand(context, args["value"]))
 
 
-def _let_statement(ctx: Context, call: ast.Call) -> Value:
+def _let_statement(context: Context, call: ast.Call) -> Value:
     """Classic ``with T.LetStmt(value, var=v):``."""
-    args = bind(ctx, call, ("value",), ("var", "type_annotation"))
+    args = bind(context, call, ("value",), ("var", "type_annotation"))
     var = args.get("var")
-    return Opening("let", var.id if isinstance(var, ast.Name) else "", operand(ctx, args["value"]))
+    return Opening("let", var.id if isinstance(var, ast.Name) else "", operand(context, args["value"]))
 
 
-def _bind(ctx: Context, call: ast.Call) -> Value:
+def _bind(context: Context, call: ast.Call) -> Value:
     """``v = T.bind(value)``: the value itself, bound by the assignment."""
-    args = bind(ctx, call, ("value",), ("var", "type_annotation"))
-    return operand(ctx, args["value"])
+    args = bind(context, call, ("value",), ("var", "type_annotation"))
+    return operand(context, args["value"])
 
 
-def _variable(ctx: Context, call: ast.Call) -> Value:
+def _variable(context: Context, call: ast.Call) -> Value:
     """``T.var("int32")``: a symbolic size."""
-    args = bind(ctx, call, (), ("dtype",))
-    dtype = dtype_argument(ctx, args["dtype"]) if "dtype" in args else INT32
+    args = bind(context, call, (), ("dtype",))
+    dtype = dtype_argument(context, args["dtype"]) if "dtype" in args else INT32
     return Symbolic(dtype)
 
 
-def _return(ctx: Context, call: ast.Call) -> Value:
+def _return(context: Context, call: ast.Call) -> Value:
     """``T.ret(value)``: the classic ``return``; the statement reader does the rest."""
-    args = bind(ctx, call, (), ("value",))
+    args = bind(context, call, (), ("value",))
     return Opening("return", value=args.get("value"))
 
 
-def _decorator(ctx: Context, call: ast.Call) -> Value:
-    raise ctx.mistake(
-        "GM0296", call, f"`{ctx.segment(call.func)}` is a decorator", label="called in a kernel",
+def _decorator(context: Context, call: ast.Call) -> Value:
+    raise context.mistake(
+        "GM0296", call, f"`{context.segment(call.func)}` is a decorator", label="called in a kernel",
         hint="write it above a function or class, after `@`",
     )  # fmt: skip
 

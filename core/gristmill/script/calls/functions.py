@@ -22,35 +22,35 @@ from gristmill.script.source import Positioned
 from gristmill.script.values import Allocated, Callee, Value, describe
 
 
-def call_function(ctx: Context, call: ast.Call, callee: Callee) -> Value:
+def call_function(context: Context, call: ast.Call, callee: Callee) -> Value:
     """A call of a function of this project, typed by its signature."""
     if callee.is_macro:
         from gristmill.script.macros import expand
 
-        return expand(ctx, call, callee)
-    if ctx.callee is None:
-        raise ctx.mistake(
+        return expand(context, call, callee)
+    if context.callee is None:
+        raise context.mistake(
             "GM0217",
             call,
-            f"`{ctx.segment(call)}` would have to be executed",
+            f"`{context.segment(call)}` would have to be executed",
             label="a call",
             hint="constants are made of numbers, texts, tuples and arithmetic",
         )
-    ctx.project.sign(callee)
-    args = _match_arguments(ctx, call, callee)
-    passed = [_argument(ctx, node, param, callee) for node, param in zip(args, callee.params, strict=True)]
-    returns = ctx.project.result_of(ctx, call, callee)
-    return CallFunction(ctx.project.name_of(callee), tuple(passed), returns, ctx.span(call))
+    context.project.sign(callee)
+    args = _match_arguments(context, call, callee)
+    passed = [_argument(context, node, param, callee) for node, param in zip(args, callee.params, strict=True)]
+    returns = context.project.result_of(context, call, callee)
+    return CallFunction(context.project.name_of(callee), tuple(passed), returns, context.span(call))
 
 
-def _match_arguments(ctx: Context, call: ast.Call, callee: Callee) -> list[ast.expr]:
+def _match_arguments(context: Context, call: ast.Call, callee: Callee) -> list[ast.expr]:
     names = [arg.arg for arg in callee.node.args.args]
     found: dict[str, ast.expr] = {}
     notes = (Note("the function is here", callee.file.source.name_place(callee.node)),)
     signature = signature_text(callee.name, callee.params, callee.returns or VOID)
     for position, node in enumerate(call.args):
         if position >= len(names) or isinstance(node, ast.Starred):
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0298",
                 node,
                 f"`{callee.name}` takes {len(names)} arguments, and {len(call.args)} are given",
@@ -63,7 +63,7 @@ def _match_arguments(ctx: Context, call: ast.Call, callee: Callee) -> list[ast.e
         if keyword.arg not in names or keyword.arg in found:
             why = "is given twice" if keyword.arg in found else "is not one of its parameters"
             meant = close_match(keyword.arg or "", names)
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0298",
                 keyword,
                 f"`{callee.name}`: `{keyword.arg or '**'}` {why}",
@@ -77,7 +77,7 @@ def _match_arguments(ctx: Context, call: ast.Call, callee: Callee) -> list[ast.e
         found[keyword.arg] = keyword.value
     missing = [name for name in names if name not in found]
     if missing:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0298",
             call,
             f"`{callee.name}` needs {len(names)} arguments, and `{'`, `'.join(missing)}` is missing",
@@ -88,37 +88,37 @@ def _match_arguments(ctx: Context, call: ast.Call, callee: Callee) -> list[ast.e
     return [found[name] for name in names]
 
 
-def _argument(ctx: Context, node: ast.expr, param: Var | Buffer, callee: Callee) -> Expr:
+def _argument(context: Context, node: ast.expr, param: Var | Buffer, callee: Callee) -> Expr:
     from gristmill.script.expressions import lower
 
     if isinstance(param, Buffer) and isinstance(node, ast.Subscript):
-        _refuse_part(ctx, node, param, callee)
-    value = lower(ctx, node)
+        _refuse_part(context, node, param, callee)
+    value = lower(context, node)
     if isinstance(value, Allocated):
         value = value.buffer.data if isinstance(param, Var) else value.buffer
     if isinstance(param, Buffer):
-        return _buffer_argument(ctx, node, value, param, callee)
+        return _buffer_argument(context, node, value, param, callee)
     if param.dtype.is_handle:
         if isinstance(value, Buffer):
             return value.data
         if isinstance(value, Expr) and value.dtype.is_handle:
             return value
-        raise _wrong_argument(ctx, node, value, param, callee, "give a pointer: `A.data`, or `T.address_of(A[i])`")
+        raise _wrong_argument(context, node, value, param, callee, "give a pointer: `A.data`, or `T.address_of(A[i])`")
     if isinstance(value, Buffer) or (isinstance(value, Expr) and value.dtype.is_handle):
-        raise _wrong_argument(ctx, node, value, param, callee, "give a number, or an element: `A[i]`")
+        raise _wrong_argument(context, node, value, param, callee, "give a number, or an element: `A[i]`")
     what = f"the parameter `{param.name}` of `{callee.name}`"
-    return fit(ctx, node, as_operand(ctx, node, value), param.dtype, what, "")
+    return fit(context, node, as_operand(context, node, value), param.dtype, what, "")
 
 
-def _buffer_argument(ctx: Context, node: ast.expr, value: Value, param: Buffer, callee: Callee) -> Expr:
+def _buffer_argument(context: Context, node: ast.expr, value: Value, param: Buffer, callee: Callee) -> Expr:
     if isinstance(value, Buffer) and value.dtype == param.dtype and value.rank == param.rank:
-        return BufferRef(value, ctx.span(node))
+        return BufferRef(value, context.span(node))
     if not isinstance(value, Buffer):
         hint = "give a buffer by its name"
         if isinstance(value, Expr) and value.dtype.is_handle:
             hint = "give the buffer itself, not its pointer (the parameter states a shape)"
-        raise _wrong_argument(ctx, node, value, param, callee, hint)
-    raise ctx.mistake(
+        raise _wrong_argument(context, node, value, param, callee, hint)
+    raise context.mistake(
         "GM0300",
         node,
         f"`{value.name}` has {_dimensions(value)}, and the parameter `{param.name}` of "
@@ -129,11 +129,11 @@ def _buffer_argument(ctx: Context, node: ast.expr, value: Value, param: Buffer, 
     )
 
 
-def _refuse_part(ctx: Context, node: ast.Subscript, param: Buffer, callee: Callee) -> None:
+def _refuse_part(context: Context, node: ast.Subscript, param: Buffer, callee: Callee) -> None:
     """A row or another part of a buffer, given for a buffer: NumPy's habit. Says what to write instead."""
     from gristmill.script.expressions import lower
 
-    owner = lower(ctx, node.value)
+    owner = lower(context, node.value)
     if isinstance(owner, Allocated):
         owner = owner.buffer
     given = index_nodes(node)
@@ -141,27 +141,27 @@ def _refuse_part(ctx: Context, node: ast.Subscript, param: Buffer, callee: Calle
         len(given) >= owner.rank and not any(isinstance(one, ast.Slice) for one in given)
     ):
         return
-    raise ctx.mistake(
+    raise context.mistake(
         "GM0299",
         node,
-        f"the parameter `{param.name}` of `{callee.name}` takes a buffer, and `{ctx.segment(node)}` is a part of one",
+        f"the parameter `{param.name}` of `{callee.name}` takes a buffer, and `{context.segment(node)}` is a part of one",
         label=f"wanted: {parameter_text(param)}",
-        hint=f"make a view, and give that: `part = {_view_text(ctx, node, owner)}`; or let `{callee.name}` take "
-        f"`{ctx.segment(node.value)}` and the indices",
+        hint=f"make a view, and give that: `part = {_view_text(context, node, owner)}`; or let `{callee.name}` take "
+        f"`{context.segment(node.value)}` and the indices",
         notes=(Note("the function is here", callee.file.source.name_place(callee.node)),),
     )
 
 
-def _view_text(ctx: Context, node: ast.Subscript, owner: Buffer) -> str:
+def _view_text(context: Context, node: ast.Subscript, owner: Buffer) -> str:
     """The view of a part of a buffer, as the user would write it; with dots where that is more than a row."""
-    name, given = ctx.segment(node.value), index_nodes(node)
+    name, given = context.segment(node.value), index_nodes(node)
     if owner.strides or len(given) >= owner.rank or any(isinstance(one, ast.Slice) for one in given):
         return f'T.decl_buffer((...,), "{owner.dtype}", data={name}.data, elem_offset=...)'
     sizes = [size_text(size) for size in owner.shape]
     factors = [size if size.isalnum() else f"({size})" for size in sizes]
-    offset = ctx.operand_text(given[0])
+    offset = context.operand_text(given[0])
     for one, factor in zip(given[1:], factors[1:], strict=False):
-        offset = f"({offset} * {factor} + {ctx.operand_text(one)})"
+        offset = f"({offset} * {factor} + {context.operand_text(one)})"
     offset = " * ".join([offset, *factors[len(given) :]])
     kept = ", ".join(sizes[len(given) :]) + ("," if owner.rank - len(given) == 1 else "")
     if owner.offset is not None and not (isinstance(owner.offset, IntImm) and owner.offset.value == 0):
@@ -174,9 +174,9 @@ def _dimensions(buffer: Buffer) -> str:
 
 
 def _wrong_argument(
-    ctx: Context, node: ast.expr, value: Value, param: Var | Buffer, callee: Callee, hint: str
+    context: Context, node: ast.expr, value: Value, param: Var | Buffer, callee: Callee, hint: str
 ) -> Exception:
-    return ctx.mistake(
+    return context.mistake(
         "GM0299",
         node,
         f"the parameter `{param.name}` of `{callee.name}` does not take {describe(value)}",
@@ -186,16 +186,16 @@ def _wrong_argument(
     )
 
 
-def _classic_call(ctx: Context, call: ast.Call) -> Value:
+def _classic_call(context: Context, call: ast.Call) -> Value:
     """``T.Call(function, [args], ret_ty=...)``: the call of a function of the module, or of an operation."""
     from gristmill.script.expressions import lower
 
-    args = bind(ctx, call, ("function", "args"), ("ret_ty", "dtype"))
-    function = lower(ctx, args["function"])
+    args = bind(context, call, ("function", "args"), ("ret_ty", "dtype"))
+    function = lower(context, args["function"])
     listed = list(args["args"].elts) if isinstance(args["args"], (ast.Tuple, ast.List)) else [args["args"]]
     if isinstance(function, Callee):
-        return call_function(ctx, ast.copy_location(ast.Call(args["function"], listed, []), call), function)
-    raise ctx.mistake(
+        return call_function(context, ast.copy_location(ast.Call(args["function"], listed, []), call), function)
+    raise context.mistake(
         "GM0297",
         args["function"],
         f"{describe(function)} is not a function of the module",
@@ -207,15 +207,15 @@ def _classic_call(ctx: Context, call: ast.Call) -> Value:
 # C symbols and packed functions ---------------------------------------------------------------------------------------
 
 
-def _extern(ctx: Context, call: ast.Call) -> Value:
+def _extern(context: Context, call: ast.Call) -> Value:
     """``T.call_extern("float32", "cbrtf", x)`` or ``T.call_extern("cbrtf", x, dtype="float32")``."""
-    nodes, dtype = _with_type(ctx, call)
+    nodes, dtype = _with_type(context, call)
     if not nodes:
-        bind(ctx, call, ("dtype", "symbol"))
-    symbol = constant_text(ctx, nodes[0], "the symbol")
-    if symbol not in ctx.project.externs:
-        meant = close_match(symbol, [*ctx.project.externs])
-        raise ctx.mistake(
+        bind(context, call, ("dtype", "symbol"))
+    symbol = constant_text(context, nodes[0], "the symbol")
+    if symbol not in context.project.externs:
+        meant = close_match(symbol, [*context.project.externs])
+        raise context.mistake(
             "GM0302",
             nodes[0],
             f"the symbol `{symbol}` is not declared",
@@ -224,34 +224,34 @@ def _extern(ctx: Context, call: ast.Call) -> Value:
             if meant
             else f'write `extern = {{ {symbol} = "LIBRARY" }}` in the [[module]] of kernels.toml',
         )
-    passed = tuple(_raw_argument(ctx, node, tensors=False) for node in nodes[1:])
-    ctx.project.used_externs.setdefault(symbol, ctx.project.externs[symbol])
-    return CallExtern(symbol, passed, dtype, ctx.span(call))
+    passed = tuple(_raw_argument(context, node, tensors=False) for node in nodes[1:])
+    context.project.used_externs.setdefault(symbol, context.project.externs[symbol])
+    return CallExtern(symbol, passed, dtype, context.span(call))
 
 
-def _with_type(ctx: Context, call: ast.Call) -> tuple[list[ast.expr], DType]:
+def _with_type(context: Context, call: ast.Call) -> tuple[list[ast.expr], DType]:
     """Positional arguments without the result type, which stands first, last or in ``dtype=``."""
     from gristmill.script.expressions import lower
 
     nodes = list(call.args)
     for keyword in call.keywords:
         if keyword.arg == "dtype":
-            return nodes, dtype_argument(ctx, keyword.value)
-        raise ctx.mistake(
+            return nodes, dtype_argument(context, keyword.value)
+        raise context.mistake(
             "GM0292",
             keyword,
-            f"`{ctx.segment(call.func)}` has no argument `{keyword.arg or '**'}`",
+            f"`{context.segment(call.func)}` has no argument `{keyword.arg or '**'}`",
             label="not known",
             hint="its arguments are: dtype, the name, and what is passed",
         )
     for position in (0, -1):
         if len(nodes) > 1:
-            value = lower(ctx, nodes[position]) if _may_be_type(nodes[position]) else None
+            value = lower(context, nodes[position]) if _may_be_type(nodes[position]) else None
             if isinstance(value, DType) or (isinstance(value, str) and _is_dtype(value)):
-                dtype = dtype_argument(ctx, nodes[position])
+                dtype = dtype_argument(context, nodes[position])
                 del nodes[position]
                 return nodes, dtype
-    return nodes, INT32 if ctx.is_tvmscript else VOID
+    return nodes, INT32 if context.is_tvmscript else VOID
 
 
 def _may_be_type(node: ast.expr) -> bool:
@@ -268,43 +268,43 @@ def _is_dtype(text: str) -> bool:
     return True
 
 
-def _raw_argument(ctx: Context, node: ast.expr, tensors: bool) -> Expr:
+def _raw_argument(context: Context, node: ast.expr, tensors: bool) -> Expr:
     """An argument that no signature describes: scalars, texts, pointers; buffers as tensors or as pointers."""
     from gristmill.script.expressions import lower
 
-    value = lower(ctx, node)
+    value = lower(context, node)
     if isinstance(value, str):
         if "\0" in value:
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0303", node, "a text with a NUL character cannot be passed", label="ends at the NUL",
                 hint="leave the NUL out",
             )  # fmt: skip
-        return StringImm(value, ctx.span(node))
+        return StringImm(value, context.span(node))
     if isinstance(value, Allocated):
-        return BufferRef(value.buffer, ctx.span(node)) if tensors else value.buffer.data
+        return BufferRef(value.buffer, context.span(node)) if tensors else value.buffer.data
     if isinstance(value, Buffer):
-        return BufferRef(value, ctx.span(node)) if tensors else value.data
-    return typed(ctx, node, as_operand(ctx, node, value))
+        return BufferRef(value, context.span(node)) if tensors else value.data
+    return typed(context, node, as_operand(context, node, value))
 
 
-def _packed(ctx: Context, call: ast.Call) -> Value:
+def _packed(context: Context, call: ast.Call) -> Value:
     """``T.call_packed("name", ...)``: a function registered with TVM FFI. Its result is an int32 unless stated."""
     returns: DType = VOID
     for keyword in call.keywords:
         if keyword.arg not in ("dtype", "ret_ty"):
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0292",
                 keyword,
-                f"`{ctx.segment(call.func)}` has no argument `{keyword.arg or '**'}`",
+                f"`{context.segment(call.func)}` has no argument `{keyword.arg or '**'}`",
                 label="not known",
                 hint="its arguments are: the name, what is passed, and dtype=",
             )
-        returns = dtype_argument(ctx, keyword.value)
+        returns = dtype_argument(context, keyword.value)
     if not call.args:
-        bind(ctx, call, ("name",))
-    name = constant_text(ctx, call.args[0], "the name of a packed function")
-    passed = tuple(_raw_argument(ctx, node, tensors=True) for node in call.args[1:])
-    return CallPacked(name, passed, returns, ctx.span(call))
+        bind(context, call, ("name",))
+    name = constant_text(context, call.args[0], "the name of a packed function")
+    passed = tuple(_raw_argument(context, node, tensors=True) for node in call.args[1:])
+    return CallPacked(name, passed, returns, context.span(call))
 
 
 # Operations by name ---------------------------------------------------------------------------------------------------
@@ -323,31 +323,31 @@ _SURFACE = frozenset(
 ) - {"shift_left", "shift_right"}
 
 
-def _intrinsic(ctx: Context, call: ast.Call) -> Value:
+def _intrinsic(context: Context, call: ast.Call) -> Value:
     """``T.call_intrin("float32", "tirx.exp", x)``: an operation by its name; ``T.call_llvm_pure_intrin`` by LLVM's."""
-    nodes, dtype = _with_type(ctx, call)
+    nodes, dtype = _with_type(context, call)
     if not nodes:
-        bind(ctx, call, ("dtype", "name"))
-    title = constant_text(ctx, nodes[0], "the name of an operation")
+        bind(context, call, ("dtype", "name"))
+    title = constant_text(context, nodes[0], "the name of an operation")
     name = _LLVM.get(".".join(title.split(".")[:2]), title.removeprefix("tirx.").removeprefix("tir."))
     rest = nodes[1:]
     if title.startswith("llvm.") and name in OPS and len(rest) == OPS[name].arity + 1:
         # TVM passes the number of arguments that select the overload first.
         rest = rest[1:]
     if name not in _SURFACE:
-        raise _unknown_intrinsic(ctx, nodes[0], title)
+        raise _unknown_intrinsic(context, nodes[0], title)
     op = OPS[name]
     if len(rest) != op.arity:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0291",
             call,
             f"the operation `{title}` takes {op.arity} operands, and {len(rest)} are given",
             label=f"{len(rest)} operands",
             hint=f"it means: {op.meaning}",
         )
-    found = apply(ctx, call, op, rest)
+    found = apply(context, call, op, rest)
     if not dtype.is_void and found.dtype != dtype:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0262",
             call,
             f"the operation gives {found.dtype}, and {dtype} is stated",
@@ -357,9 +357,9 @@ def _intrinsic(ctx: Context, call: ast.Call) -> Value:
     return found
 
 
-def _unknown_intrinsic(ctx: Context, node: Positioned, title: str) -> Exception:
+def _unknown_intrinsic(context: Context, node: Positioned, title: str) -> Exception:
     meant = close_match(title.rpartition(".")[2], sorted(_SURFACE))
-    return ctx.mistake(
+    return context.mistake(
         "GM0294",
         node,
         f"the operation `{title}` is not part of the language",
@@ -368,18 +368,18 @@ def _unknown_intrinsic(ctx: Context, node: Positioned, title: str) -> Exception:
     )
 
 
-def _evaluate(ctx: Context, call: ast.Call) -> Value:
+def _evaluate(context: Context, call: ast.Call) -> Value:
     """``T.evaluate(x)``: evaluated for its effect."""
     from gristmill.script.expressions import lower
 
-    node = bind(ctx, call, ("value",))["value"]
-    value = lower(ctx, node)
+    node = bind(context, call, ("value",))["value"]
+    value = lower(context, node)
     if value is None:
         return None
     if isinstance(value, Expr):
-        ctx.emit(Evaluate(value, ctx.span(call)))
+        context.emit(Evaluate(value, context.span(call)))
     else:
-        ctx.emit(Evaluate(typed(ctx, node, as_operand(ctx, node, value)), ctx.span(call)))
+        context.emit(Evaluate(typed(context, node, as_operand(context, node, value)), context.span(call)))
     return None
 
 

@@ -19,47 +19,49 @@ _PARAMETERS = ("x", "y", "z")
 
 
 def _operation(op: Op) -> Callable[[Context, ast.Call], Value]:
-    def handler(ctx: Context, call: ast.Call) -> Value:
+    def handler(context: Context, call: ast.Call) -> Value:
         names = _PARAMETERS[: op.arity]
-        args = bind(ctx, call, names, ("span",))
-        return apply(ctx, call, op, [args[name] for name in names])
+        args = bind(context, call, names, ("span",))
+        return apply(context, call, op, [args[name] for name in names])
 
     return handler
 
 
-def apply(ctx: Context, call: ast.Call, op: Op, nodes: list[ast.expr]) -> Expr:
+def apply(context: Context, call: ast.Call, op: Op, nodes: list[ast.expr]) -> Expr:
     """An operation on operands that meet in one type. Raises Mistake for types it does not take."""
-    values = [operand(ctx, node) for node in nodes]
+    values = [operand(context, node) for node in nodes]
     if op.operands is Operands.FLOAT:
         # Numbers without a type are floats here: T.sqrt(2).
         values = [value if isinstance(value, Expr) else float(value) for value in values]
-    first = typed(ctx, nodes[0], values[0])
+    first = typed(context, nodes[0], values[0])
     for node, value in zip(nodes[1:], values[1:], strict=True):
-        first, _ = meet(ctx, call, first, value, nodes[0], node)
+        first, _ = meet(context, call, first, value, nodes[0], node)
     operands = [first]
     for node, value in zip(nodes[1:], values[1:], strict=True):
-        operands.append(meet(ctx, call, first, value, nodes[0], node)[1])
+        operands.append(meet(context, call, first, value, nodes[0], node)[1])
     dtype = first.dtype
     if op.operands is Operands.FLOAT and not dtype.is_float:
-        text = ctx.segment(nodes[0])
-        raise wrong_types(ctx, call, ctx.segment(call.func), dtype, f"convert to a float first: `T.float32({text})`")
+        text = context.segment(nodes[0])
+        raise wrong_types(
+            context, call, context.segment(call.func), dtype, f"convert to a float first: `T.float32({text})`"
+        )
     if op.operands is Operands.INTEGER and not dtype.is_integer:
-        text = ctx.segment(nodes[0])
+        text = context.segment(nodes[0])
         hint = f'convert first: `T.int32({text})`, or `T.reinterpret("int32", {text})` for its bits'
-        raise wrong_types(ctx, call, ctx.segment(call.func), dtype, hint)
-    return build_call(op.name, *operands, span=ctx.span(call))
+        raise wrong_types(context, call, context.segment(call.func), dtype, hint)
+    return build_call(op.name, *operands, span=context.span(call))
 
 
 def _on_constants(name: str) -> Callable[[Context, ast.Call], Value]:
     """``math.sqrt(2)``: computed while the kernel is read."""
 
-    def handler(ctx: Context, call: ast.Call) -> Value:
-        bind(ctx, call, (), rest="values")
+    def handler(context: Context, call: ast.Call) -> Value:
+        bind(context, call, (), rest="values")
         numbers = []
         for node in call.args:
-            value = plain_number(operand(ctx, node))
+            value = plain_number(operand(context, node))
             if value is None:
-                raise ctx.mistake(
+                raise context.mistake(
                     "GM0293",
                     node,
                     f"`math.{name}` takes constants only",
@@ -70,10 +72,10 @@ def _on_constants(name: str) -> Callable[[Context, ast.Call], Value]:
         try:
             found = getattr(math, name)(*numbers)
         except (ValueError, OverflowError, TypeError) as error:
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0219",
                 call,
-                f"`{ctx.segment(call)}` cannot be computed: {error}",
+                f"`{context.segment(call)}` cannot be computed: {error}",
                 label="no such number",
                 hint="constants are computed while the kernel is read; mend the constant",
             ) from None

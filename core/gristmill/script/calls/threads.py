@@ -17,12 +17,12 @@ from gristmill.script.values import Launch, Loops, Opening, ThreadVariable, Valu
 _IGNORED_HINTS = ("pragma_unroll_explicit", "pragma_loop_partition_hint", "pragma_import_llvm", "disable_unroll")
 
 
-def hints(ctx: Context, node: ast.expr | None) -> LoopHints:
+def hints(context: Context, node: ast.expr | None) -> LoopHints:
     """``annotations={"unroll": 4}`` of a loop."""
     if node is None or (isinstance(node, ast.Constant) and node.value is None):
         return LoopHints()
     if not isinstance(node, ast.Dict):
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0316",
             node,
             "the annotations of a loop are a dictionary",
@@ -34,20 +34,20 @@ def hints(ctx: Context, node: ast.expr | None) -> LoopHints:
     for key, value in zip(node.keys, node.values, strict=True):
         name = key.value if isinstance(key, ast.Constant) else None
         if name == "unroll" or name == "pragma_auto_unroll_max_step":
-            unroll = constant_int(ctx, value, "the number of repetitions", 0)
+            unroll = constant_int(context, value, "the number of repetitions", 0)
         elif name == "vector_width":
-            width = constant_int(ctx, value, "the width of the vectors", 0)
+            width = constant_int(context, value, "the width of the vectors", 0)
         elif name == "vectorize":
-            found = operand(ctx, value)
+            found = operand(context, value)
             if not isinstance(found, (bool, int)):
-                raise ctx.mistake(
+                raise context.mistake(
                     "GM0316", value, f"vectorize is True or False, not {describe(found)}", label="not a bool",
                     hint="write True or False",
                 )  # fmt: skip
             vectorize = bool(found)
         elif name not in _IGNORED_HINTS:
             meant = close_match(str(name), known)
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0316",
                 key or node,
                 f"loops have no annotation {name!r}",
@@ -60,44 +60,44 @@ def hints(ctx: Context, node: ast.expr | None) -> LoopHints:
 def _counted(kind: LoopKind) -> Callable[[Context, ast.Call], Value]:
     """``range`` and the loops of ``T`` that take start, stop and step as it does."""
 
-    def handler(ctx: Context, call: ast.Call) -> Value:
-        args = bind(ctx, call, (), ("start", "stop", "step", "annotations"))
+    def handler(context: Context, call: ast.Call) -> Value:
+        args = bind(context, call, (), ("start", "stop", "step", "annotations"))
         first, second = args.get("start"), args.get("stop")
         if first is None and second is None:
-            bind(ctx, call, ("stop",))
-        given = hints(ctx, args.get("annotations"))
+            bind(context, call, ("stop",))
+        given = hints(context, args.get("annotations"))
         if second is None:
             first, second = None, first
         assert second is not None
-        stop = index(ctx, second)
-        start = index(ctx, first) if first is not None else const(0, stop.dtype, ctx.span(call))
-        step = _step(ctx, args["step"]) if "step" in args else 1
-        bound = (*_agree(ctx, call, start, stop, first or call, second), step)
+        stop = index(context, second)
+        start = index(context, first) if first is not None else const(0, stop.dtype, context.span(call))
+        step = _step(context, args["step"]) if "step" in args else 1
+        bound = (*_agree(context, call, start, stop, first or call, second), step)
         return Loops(kind, (bound,), (second,), None, given)
 
     return handler
 
 
 def _agree(
-    ctx: Context, call: ast.Call, start: Expr, stop: Expr, start_at: ast.expr, stop_at: ast.expr
+    context: Context, call: ast.Call, start: Expr, stop: Expr, start_at: ast.expr, stop_at: ast.expr
 ) -> tuple[Expr, Expr]:
     from gristmill.ir.expr import IntImm
     from gristmill.script.operands import meet
 
     for one, at in ((start, start_at), (stop, stop_at)):
         if one.dtype.lanes > 1:
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0266", at, "the bounds of a loop are scalars", label=str(one.dtype), hint="take one lane"
             )
     if isinstance(start, IntImm) and not isinstance(stop, IntImm):
         return const(start.value, stop.dtype, start.span), stop
     if isinstance(stop, IntImm) and not isinstance(start, IntImm):
         return start, const(stop.value, start.dtype, stop.span)
-    return meet(ctx, call, start, stop, start_at, stop_at)
+    return meet(context, call, start, stop, start_at, stop_at)
 
 
-def _step(ctx: Context, node: ast.expr) -> int:
-    value = operand(ctx, node)
+def _step(context: Context, node: ast.expr) -> int:
+    value = operand(context, node)
     if isinstance(value, Expr):
         from gristmill.script.operands import plain_number
 
@@ -105,7 +105,7 @@ def _step(ctx: Context, node: ast.expr) -> int:
         value = plain if plain is not None else value
     if isinstance(value, int) and not isinstance(value, bool) and value != 0:
         return value
-    raise ctx.mistake(
+    raise context.mistake(
         "GM0311",
         node,
         "the step of a loop is 0"
@@ -116,30 +116,30 @@ def _step(ctx: Context, node: ast.expr) -> int:
     )
 
 
-def _grid(ctx: Context, call: ast.Call) -> Value:
+def _grid(context: Context, call: ast.Call) -> Value:
     """``T.grid(n, m)``: loops one inside the other; an extent may be a (start, stop) pair."""
-    bind(ctx, call, (), rest="extents")
+    bind(context, call, (), rest="extents")
     if not call.args:
-        bind(ctx, call, ("extent",))
+        bind(context, call, ("extent",))
     bounds = []
     for node in call.args:
         if isinstance(node, ast.Tuple) and len(node.elts) == 2:
-            start, stop = index(ctx, node.elts[0]), index(ctx, node.elts[1])
-            bounds.append((*_agree(ctx, call, start, stop, *node.elts), 1))
+            start, stop = index(context, node.elts[0]), index(context, node.elts[1])
+            bounds.append((*_agree(context, call, start, stop, *node.elts), 1))
         else:
-            stop = index(ctx, node)
-            bounds.append((*_agree(ctx, call, const(0, stop.dtype, ctx.span(node)), stop, node, node), 1))
+            stop = index(context, node)
+            bounds.append((*_agree(context, call, const(0, stop.dtype, context.span(node)), stop, node, node), 1))
     return Loops(LoopKind.SERIAL, tuple(bounds), tuple(call.args))
 
 
-def thread_axis(ctx: Context, node: ast.expr, text: str) -> ThreadAxis:
+def thread_axis(context: Context, node: ast.expr, text: str) -> ThreadAxis:
     """An axis of a launch by its name."""
     try:
         return ThreadAxis(text)
     except ValueError:
         known = [axis.value for axis in ThreadAxis]
         meant = close_match(text, known)
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0317",
             node,
             f"{text!r} is not an axis of a launch",
@@ -148,62 +148,62 @@ def thread_axis(ctx: Context, node: ast.expr, text: str) -> ThreadAxis:
         ) from None
 
 
-def _thread_binding(ctx: Context, call: ast.Call) -> Value:
+def _thread_binding(context: Context, call: ast.Call) -> Value:
     """``T.thread_binding(64, thread="threadIdx.x")`` or ``(0, 64, "threadIdx.x")``."""
-    args = bind(ctx, call, ("start",), ("stop", "thread", "annotations"))
+    args = bind(context, call, ("start",), ("stop", "thread", "annotations"))
     first, second = args["start"], args.get("stop")
     axis_node = args.get("thread")
     if axis_node is None and second is not None:
         # (64, "threadIdx.x")
         axis_node, second = second, None
     if axis_node is None:
-        bind(ctx, call, ("start", "stop", "thread"))
+        bind(context, call, ("start", "stop", "thread"))
         raise AssertionError
     if second is None:
         stop_at = first
-        stop = index(ctx, first)
-        start = const(0, stop.dtype, ctx.span(call))
+        stop = index(context, first)
+        start = const(0, stop.dtype, context.span(call))
     else:
         stop_at = second
-        start, stop = _agree(ctx, call, index(ctx, first), index(ctx, second), first, second)
-    axis = thread_axis(ctx, axis_node, constant_text(ctx, axis_node, "the axis"))
-    return Loops(LoopKind.THREAD, ((start, stop, 1),), (stop_at,), axis, hints(ctx, args.get("annotations")))
+        start, stop = _agree(context, call, index(context, first), index(context, second), first, second)
+    axis = thread_axis(context, axis_node, constant_text(context, axis_node, "the axis"))
+    return Loops(LoopKind.THREAD, ((start, stop, 1),), (stop_at,), axis, hints(context, args.get("annotations")))
 
 
-def _launch_thread(ctx: Context, call: ast.Call) -> Value:
+def _launch_thread(context: Context, call: ast.Call) -> Value:
     """``T.launch_thread("blockIdx.x", n)``, or with the variable of ``T.env_thread``."""
     from gristmill.script.expressions import lower
 
-    args = bind(ctx, call, ("thread", "extent"))
-    value = lower(ctx, args["thread"])
-    name = ctx.target
+    args = bind(context, call, ("thread", "extent"))
+    value = lower(context, args["thread"])
+    name = context.target
     if isinstance(value, ThreadVariable):
         axis = value.axis
         if isinstance(args["thread"], ast.Name):
             name = args["thread"].id
     elif isinstance(value, str):
-        axis = thread_axis(ctx, args["thread"], value)
+        axis = thread_axis(context, args["thread"], value)
     else:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0319",
             args["thread"],
             f"an axis of a launch is expected here, and this is {describe(value)}",
             label="not an axis",
             hint='write "threadIdx.x", or a variable of T.env_thread("threadIdx.x")',
         )
-    return Launch(axis, index(ctx, args["extent"]), name or axis.value.replace(".", "_"), ctx.span(call))
+    return Launch(axis, index(context, args["extent"]), name or axis.value.replace(".", "_"), context.span(call))
 
 
-def _env_thread(ctx: Context, call: ast.Call) -> Value:
-    node = bind(ctx, call, ("thread",), ("dtype",))["thread"]
-    return ThreadVariable(thread_axis(ctx, node, constant_text(ctx, node, "the axis")))
+def _env_thread(context: Context, call: ast.Call) -> Value:
+    node = bind(context, call, ("thread",), ("dtype",))["thread"]
+    return ThreadVariable(thread_axis(context, node, constant_text(context, node, "the axis")))
 
 
-def _iter_var(ctx: Context, call: ast.Call) -> Value:
+def _iter_var(context: Context, call: ast.Call) -> Value:
     """``T.iter_var(v, None, "ThreadIndex", "threadIdx.x")``, as older printed kernels have it."""
-    args = bind(ctx, call, ("var", "dom", "iter_type", "thread_tag"))
+    args = bind(context, call, ("var", "dom", "iter_type", "thread_tag"))
     node = args["thread_tag"]
-    return ThreadVariable(thread_axis(ctx, node, constant_text(ctx, node, "the axis")))
+    return ThreadVariable(thread_axis(context, node, constant_text(context, node, "the axis")))
 
 
 _ATTRIBUTES_IGNORED = (
@@ -212,17 +212,17 @@ _ATTRIBUTES_IGNORED = (
 )  # fmt: skip
 
 
-def _attribute(ctx: Context, call: ast.Call) -> Value:
+def _attribute(context: Context, call: ast.Call) -> Value:
     """``T.attr(node, key, value)``: thread extents; other known keys change nothing here and are read over."""
     from gristmill.script.expressions import lower
 
-    args = bind(ctx, call, ("node", "key", "value"))
-    key = constant_text(ctx, args["key"], "the key of an attribute")
+    args = bind(context, call, ("node", "key", "value"))
+    key = constant_text(context, args["key"], "the key of an attribute")
     plain = key.removeprefix("tirx.").removeprefix("tir.")
     if plain == "thread_extent":
-        value = lower(ctx, args["node"])
+        value = lower(context, args["node"])
         if not isinstance(value, ThreadVariable):
-            raise ctx.mistake(
+            raise context.mistake(
                 "GM0319",
                 args["node"],
                 f"an axis of a launch is expected here, and this is {describe(value)}",
@@ -230,11 +230,11 @@ def _attribute(ctx: Context, call: ast.Call) -> Value:
                 hint='use a variable of T.env_thread("threadIdx.x")',
             )
         name = args["node"].id if isinstance(args["node"], ast.Name) else value.axis.value.replace(".", "_")
-        return Launch(value.axis, index(ctx, args["value"]), name, ctx.span(call))
+        return Launch(value.axis, index(context, args["value"]), name, context.span(call))
     if plain in _ATTRIBUTES_IGNORED:
         return Opening("nothing")
     meant = close_match(plain, ("thread_extent", *_ATTRIBUTES_IGNORED))
-    raise ctx.mistake(
+    raise context.mistake(
         "GM0341",
         args["key"],
         f"the attribute {key!r} is not known",
@@ -251,47 +251,47 @@ _SYNC_SCOPES = {
 }
 
 
-def _storage_sync(ctx: Context, call: ast.Call) -> Value:
+def _storage_sync(context: Context, call: ast.Call) -> Value:
     """``T.tvm_storage_sync("shared")``: a barrier."""
-    node = bind(ctx, call, ("scope",), ("is_load", "num_blocks"))["scope"]
-    text = constant_text(ctx, node, "the scope of a barrier")
+    node = bind(context, call, ("scope",), ("is_load", "num_blocks"))["scope"]
+    text = constant_text(context, node, "the scope of a barrier")
     if text not in _SYNC_SCOPES:
         meant = close_match(text, [*_SYNC_SCOPES])
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0340",
             node,
             f"{text!r} is not the scope of a barrier",
             label="not known",
             hint=f'did you mean "{meant}"?' if meant else f"scopes of barriers are {', '.join(_SYNC_SCOPES)}",
         )
-    ctx.emit(Barrier(_SYNC_SCOPES[text], ctx.span(call)))
+    context.emit(Barrier(_SYNC_SCOPES[text], context.span(call)))
     return None
 
 
 def _barrier(scope: BarrierScope) -> Callable[[Context, ast.Call], Value]:
-    def handler(ctx: Context, call: ast.Call) -> Value:
-        bind(ctx, call, ())
-        ctx.emit(Barrier(scope, ctx.span(call)))
+    def handler(context: Context, call: ast.Call) -> Value:
+        bind(context, call, ())
+        context.emit(Barrier(scope, context.span(call)))
         return None
 
     return handler
 
 
-def _device_only(ctx: Context, call: ast.Call) -> Value:
-    raise ctx.mistake(
+def _device_only(context: Context, call: ast.Call) -> Value:
+    raise context.mistake(
         "GM0295",
         call,
-        f"`{ctx.segment(call.func)}` is an operation on all threads of a warp that no code generator offers",
+        f"`{context.segment(call.func)}` is an operation on all threads of a warp that no code generator offers",
         label="not offered",
         hint='use `T.warp_shuffle_down(x, 16)` and its like, or a buffer of scope "shared" with `T.syncthreads()`',
     )
 
 
-def _vendor_only(ctx: Context, call: ast.Call) -> Value:
-    raise ctx.mistake(
+def _vendor_only(context: Context, call: ast.Call) -> Value:
+    raise context.mistake(
         "GM0295",
         call,
-        f"`{ctx.segment(call.func)}` belongs to the devices of one vendor",
+        f"`{context.segment(call.func)}` belongs to the devices of one vendor",
         label="not portable",
         hint='write the loops over threads: `bx = T.launch_thread("blockIdx.x", n)`',
     )

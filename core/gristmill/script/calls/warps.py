@@ -34,10 +34,10 @@ _VOTES = ("warp_ballot", "warp_any", "warp_all")
 def _shuffle(name: str, lane: str) -> Callable[[Context, ast.Call], Value]:
     """``T.warp_shuffle_down(x, 16)``, with ``width=`` if it is not 32."""
 
-    def handler(ctx: Context, call: ast.Call) -> Value:
-        args = bind(ctx, call, ("value", lane), ("width",))
-        width = _width(ctx, args.get("width"))
-        return _exchanged(ctx, call, name, _value(ctx, args["value"]), _lane(ctx, args[lane], lane), width)
+    def handler(context: Context, call: ast.Call) -> Value:
+        args = bind(context, call, ("value", lane), ("width",))
+        width = _width(context, args.get("width"))
+        return _exchanged(context, call, name, _value(context, args["value"]), _lane(context, args[lane], lane), width)
 
     return handler
 
@@ -45,11 +45,11 @@ def _shuffle(name: str, lane: str) -> Callable[[Context, ast.Call], Value]:
 def _vote(name: str) -> Callable[[Context, ast.Call], Value]:
     """``T.warp_any(x > 0)``."""
 
-    def handler(ctx: Context, call: ast.Call) -> Value:
-        args = bind(ctx, call, ("condition",), ("width",))
+    def handler(context: Context, call: ast.Call) -> Value:
+        args = bind(context, call, ("condition",), ("width",))
         node = args["condition"]
-        asked = as_bool(ctx, node, condition(ctx, node))
-        return _exchanged(ctx, call, name, asked, None, _width(ctx, args.get("width")))
+        asked = as_bool(context, node, condition(context, node))
+        return _exchanged(context, call, name, asked, None, _width(context, args.get("width")))
 
     return handler
 
@@ -57,48 +57,52 @@ def _vote(name: str) -> Callable[[Context, ast.Call], Value]:
 def _classic(name: str) -> Callable[[Context, ast.Call], Value]:
     """``T.tvm_warp_shuffle_down(mask, x, 16, 32, 32)``. Which threads take part is not asked of the mask."""
 
-    def handler(ctx: Context, call: ast.Call) -> Value:
-        args = bind(ctx, call, ("mask", "value", "lane", "width", "warp_size"))
-        operand(ctx, args["mask"])
-        width, size = _width(ctx, args["width"]), constant_int(ctx, args["warp_size"], "the size of a warp", 1)
+    def handler(context: Context, call: ast.Call) -> Value:
+        args = bind(context, call, ("mask", "value", "lane", "width", "warp_size"))
+        operand(context, args["mask"])
+        width, size = _width(context, args["width"]), constant_int(context, args["warp_size"], "the size of a warp", 1)
         if width > size:
-            raise _wrong_width(ctx, args["width"], f"groups of {width} threads do not fit into a warp of {size}")
-        return _exchanged(ctx, call, name, _value(ctx, args["value"]), _lane(ctx, args["lane"], "lane"), width)
+            raise _wrong_width(context, args["width"], f"groups of {width} threads do not fit into a warp of {size}")
+        return _exchanged(
+            context, call, name, _value(context, args["value"]), _lane(context, args["lane"], "lane"), width
+        )
 
     return handler
 
 
-def _active_mask(ctx: Context, call: ast.Call) -> Value:
+def _active_mask(context: Context, call: ast.Call) -> Value:
     """``T.tvm_warp_activemask()``: a bit for each thread of 32 that has not ended."""
-    bind(ctx, call, ())
-    return cast(_exchanged(ctx, call, "warp_ballot", true(), None, _WIDTH), UINT32, ctx.span(call))
+    bind(context, call, ())
+    return cast(_exchanged(context, call, "warp_ballot", true(), None, _WIDTH), UINT32, context.span(call))
 
 
-def _exchanged(ctx: Context, call: ast.Call, name: str, value: Expr, lane: Expr | None, width: int) -> Var:
-    title = ctx.segment(call.func)
-    where, hint = ctx.sometimes, f"give its result a name first: `x = {ctx.segment(call)}`"
-    unordered = next((loop for loop in ctx.enclosing if loop.kind in (LoopKind.PARALLEL, LoopKind.VECTORIZED)), None)
+def _exchanged(context: Context, call: ast.Call, name: str, value: Expr, lane: Expr | None, width: int) -> Var:
+    title = context.segment(call.func)
+    where, hint = context.sometimes, f"give its result a name first: `x = {context.segment(call)}`"
+    unordered = next(
+        (loop for loop in context.enclosing if loop.kind in (LoopKind.PARALLEL, LoopKind.VECTORIZED)), None
+    )
     if unordered is not None and unordered.kind is not None:
         where, hint = f"a {unordered.kind.value} loop of one thread", "make the loop serial, or give it the result"
-    elif ctx.blocks:
+    elif context.blocks:
         where, hint = "a block, whose code may be moved", "write plain loops here"
-    elif ctx.callee is None:
+    elif context.callee is None:
         where, hint = "a constant", "constants are known before there are threads"
     if where:
         message = f"`{title}` stands in {where}, and all threads of a group must come to it together"
-        raise ctx.mistake("GM0343", call, message, label="not here", hint=hint)
-    span = ctx.span(call)
+        raise context.mistake("GM0343", call, message, label="not here", hint=hint)
+    span = context.span(call)
     operands = [value, *([] if lane is None else [lane]), const(width, INT32, span)]
     found = build_call(name, *operands, dtype=UINT64 if name == "warp_ballot" else None, span=span)
-    var = Var(ctx.target if ctx.target.isidentifier() else "exchanged", found.dtype, span=span)
-    ctx.emit(Bind(var, found, span))
+    var = Var(context.target if context.target.isidentifier() else "exchanged", found.dtype, span=span)
+    context.emit(Bind(var, found, span))
     return var
 
 
-def _value(ctx: Context, node: ast.expr) -> Expr:
-    value = typed(ctx, node, operand(ctx, node))
+def _value(context: Context, node: ast.expr) -> Expr:
+    value = typed(context, node, operand(context, node))
     if value.dtype.is_vector or value.dtype.is_handle:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0266",
             node,
             f"threads exchange scalars, not {value.dtype}",
@@ -108,29 +112,29 @@ def _value(ctx: Context, node: ast.expr) -> Expr:
     return value
 
 
-def _lane(ctx: Context, node: ast.expr, what: str) -> Expr:
-    value = operand(ctx, node)
+def _lane(context: Context, node: ast.expr, what: str) -> Expr:
+    value = operand(context, node)
     if not isinstance(value, Expr):
-        return number(ctx, node, value, INT32)
+        return number(context, node, value, INT32)
     if not value.dtype.is_integer or value.dtype.is_vector:
-        raise ctx.mistake(
+        raise context.mistake(
             "GM0266", node, f"the {what} of an exchange is an integer, not {value.dtype}", label=str(value.dtype),
-            hint=f"convert it: `T.int32({ctx.segment(node)})`",
+            hint=f"convert it: `T.int32({context.segment(node)})`",
         )  # fmt: skip
-    return cast(value, INT32, ctx.span(node))
+    return cast(value, INT32, context.span(node))
 
 
-def _width(ctx: Context, node: ast.expr | None) -> int:
+def _width(context: Context, node: ast.expr | None) -> int:
     if node is None:
         return _WIDTH
-    found = constant_int(ctx, node, "the width of an exchange", 1)
+    found = constant_int(context, node, "the width of an exchange", 1)
     if found > WARP_WIDTH_AT_MOST or found & (found - 1):
-        raise _wrong_width(ctx, node, f"threads are exchanged with in groups of 1, 2, 4 ... 64, not {found}")
+        raise _wrong_width(context, node, f"threads are exchanged with in groups of 1, 2, 4 ... 64, not {found}")
     return found
 
 
-def _wrong_width(ctx: Context, node: ast.expr, message: str) -> Exception:
-    return ctx.mistake("GM0344", node, message, label="not a width", hint="write 32, or less for smaller groups")
+def _wrong_width(context: Context, node: ast.expr, message: str) -> Exception:
+    return context.mistake("GM0344", node, message, label="not a width", hint="write 32, or less for smaller groups")
 
 
 TABLE: Mapping[str, Callable[..., Value]] = {
