@@ -45,15 +45,17 @@ from gristmill.arith.simplify import Simplifier
 from gristmill.errors import Diagnostic, UserError
 from gristmill.ir.build import sequence
 from gristmill.ir.expr import CallFunction, Load, Var
-from gristmill.ir.functor import walk
+from gristmill.ir.functor import Mutator, walk
 from gristmill.ir.memory import Buffer, Scope
 from gristmill.ir.module import CallingConvention, Function, Module
-from gristmill.ir.stmt import Allocate, Bind, Block, For, If, Return, Seq, Stmt, View, While
+from gristmill.ir.stmt import Allocate, Bind, Block, For, If, LoopKind, Return, Seq, Stmt, View, While
 from gristmill.passes.manager import Pass
+from gristmill.passes.renewal import renewed
 from gristmill.plugin.protocols import PassContext
-from gristmill.schedule.bindings import LaunchShape, many_threads, one_thread
+from gristmill.schedule.bindings import LaunchShape, TeamMaker, many_threads, one_thread, team_of_threads, where_apart
 from gristmill.schedule.called_by_threads import called_by_host, refuse_recursion, with_copies_for_threads
 from gristmill.schedule.memory_roots import memory_roots
+from gristmill.schedule.nests import NestFinder
 from gristmill.schedule.placement import Placed, Placement, Where, is_only_of_host, touches_device
 from gristmill.schedule.scratch import moved_to_device, put_into_threads
 
@@ -123,10 +125,18 @@ class _Recipe:
             self._gets_kernels[name] = not touches_device(function.body)
             if not self._gets_kernels[name]:
                 try:
-                    self._gets_kernels[name] = self.placed(function).is_worthwhile
+                    self._gets_kernels[name] = self.placed(function).is_worthwhile or self.reduces(function)
                 except UserError:
                     self._gets_kernels[name] = False
         return self._gets_kernels[name]
+
+    def reduces(self, function: Function) -> bool:
+        """Whether a function has work that the threads of a block can share."""
+        return self.finder(function).reductions.in_any_loop(function.body)
+
+    def finder(self, function: Function) -> NestFinder:
+        """What knows the loops of a function."""
+        return NestFinder(self.module, function, self.check_overlap)
 
     def placed(self, function: Function) -> Placed:
         """Where the statements of a function run."""
@@ -139,6 +149,8 @@ class _Binding:
     def __init__(self, recipe: _Recipe, function: Function) -> None:
         self.recipe = recipe
         self.function = function
+        self.alone: set[Var] = set()
+        """The variables of the loops over one thread."""
         self.simplifier = Simplifier()
         for param in function.params:
             if isinstance(param, Buffer):
@@ -160,8 +172,16 @@ class _Binding:
             values |= more
         if not placed.regions():
             return self.function
+        self.finder = self.recipe.finder(moved.function)
+        self.teams = TeamMaker(self.finder, self.simplifier)
         body = put_into_threads(self.emitted(placed), moved.origins)
-        return self.function.with_body(body)
+        return self.function.with_body(_Sharing(self).visit(body))
+
+    def one_thread(self, node: Stmt) -> Stmt:
+        """A launch of one thread, which may become one of several later."""
+        found = one_thread(node)
+        self.alone.update(part.var for part in walk(found) if isinstance(part, For) and part.kind is LoopKind.THREAD)
+        return found
 
     def emitted(self, placed: Placed) -> Stmt:
         """The statement with its regions under loops over threads."""
@@ -169,9 +189,9 @@ class _Binding:
         if placed.where is Where.HOST:
             return node
         if placed.where is Where.THREAD:
-            return one_thread(node)
+            return self.one_thread(node)
         if placed.nest is not None:
-            return many_threads(placed.nest, self.recipe.shape, self.simplifier)
+            return many_threads(placed.nest, self.recipe.shape, self.simplifier, self.teams)
         if isinstance(node, Seq):
             return sequence(*self.grouped(placed.parts), span=node.span)
         parts = [self.emitted(part) for part in placed.parts]
@@ -191,11 +211,26 @@ class _Binding:
                 waiting.append(part.node)
                 continue
             if waiting and not _moves_up(part):
-                yield one_thread(sequence(*waiting))
+                yield self.one_thread(sequence(*waiting))
                 waiting = []
             yield self.emitted(part)
         if waiting:
-            yield one_thread(sequence(*waiting))
+            yield self.one_thread(sequence(*waiting))
+
+
+class _Sharing(Mutator):
+    """Lets several threads share what one would do, where that pays."""
+
+    def __init__(self, binding: _Binding) -> None:
+        super().__init__()
+        self.binding = binding
+
+    def visit_For(self, node: For) -> Any:
+        if node.var not in self.binding.alone:
+            return node if node.kind is LoopKind.THREAD else self.generic(node)
+        team = team_of_threads(node, self.binding.teams, self.binding.recipe.shape)
+        pairs = None if team is None else self.binding.finder.pairs(node.body)
+        return node if team is None or pairs is None else where_apart(pairs, renewed(team), node)
 
 
 def _moves_up(part: Placed) -> bool:

@@ -1,4 +1,5 @@
-"""Making regions that run on a device: a nest spread over blocks of threads, or statements that one thread runs."""
+"""Making regions that run on a device: a nest spread over blocks of threads, or statements that one thread runs, or the
+threads of one block together."""
 
 from __future__ import annotations
 
@@ -7,15 +8,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gristmill.arith.simplify import Simplifier
-from gristmill.ir.build import call, cast, conjunction, const, constant_value, less, sequence
+from gristmill.ir.build import call, conjunction, const, constant_value, less, less_equal, sequence
 from gristmill.ir.dtype import BOOL, INT64
-from gristmill.ir.expr import Add, Expr, FloorDiv, FloorMod, Load, Max, Min, Mul, Var
+from gristmill.ir.expr import Add, Expr, FloorDiv, Load, Min, Mul, Var
 from gristmill.ir.functor import Mutator, walk
 from gristmill.ir.memory import Buffer, PointerType, Region, Scope
 from gristmill.ir.stmt import Allocate, Bind, Block, For, If, LoopHints, LoopKind, Stmt, Store, ThreadAxis
 from gristmill.passes.layout import flat_size, times
 from gristmill.passes.renewal import renewed
-from gristmill.schedule.nests import Nest
+from gristmill.schedule.iteration_space import IterationSpace
+from gristmill.schedule.nests import Nest, NestFinder
+from gristmill.schedule.teams import Team, longest_reduction
+
+FEW_ITERATIONS = 4096
+"""A nest of at most so many iterations, each of which reduces, has a block of threads for each: a thread for each would
+leave most of a device idle."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +40,39 @@ def one_thread(body: Stmt) -> Stmt:
     return sequence(*names, region)
 
 
-def many_threads(nest: Nest, shape: LaunchShape, simplifier: Simplifier) -> Stmt:
-    """A launch with a thread for each iteration of the nest's parallel loops; where arrays overlap, of one thread."""
-    parallel = _Launch(shape, simplifier).of(nest)
-    if not nest.apart:
+def many_threads(nest: Nest, shape: LaunchShape, simplifier: Simplifier, teams: TeamMaker) -> Stmt:
+    """A launch with a thread for each iteration of the nest's parallel loops, or, where they are few and each reduces,
+    with a block of threads for each; where arrays overlap, of one thread."""
+    parallel = _Launch(shape, simplifier, teams).of(nest)
+    if parallel is None:
+        return one_thread(nest.serial)
+    return where_apart(nest.apart, parallel, one_thread(renewed(nest.serial)))
+
+
+def where_apart(pairs: Sequence[tuple[Buffer, Buffer]], parallel: Stmt, serial: Stmt) -> Stmt:
+    """The first statement if none of the pairs of arrays overlap, else the second."""
+    if not pairs:
         return parallel
-    apart = conjunction(_are_disjoint(one, other) for one, other in nest.apart)
-    return If(apart, parallel, one_thread(renewed(nest.serial)), nest.serial.span)
+    return If(conjunction(_are_disjoint(one, other) for one, other in pairs), parallel, serial, serial.span)
+
+
+def team_of_threads(region: For, teams: TeamMaker, shape: LaunchShape) -> For | None:
+    """A launch of one thread as one of a block of threads; None if what it does cannot be shared, or need not be."""
+    found = _team(region.body, teams, shape)
+    if found is None:
+        return None
+    return replace(region, extent=found.extent, var=found.var, body=found.body)
+
+
+def _team(body: Stmt, teams: TeamMaker, shape: LaunchShape) -> For | None:
+    """The loop over the threads of a block that share the statement."""
+    longest = teams.longest(body)
+    threads = shape.threads if longest is None else min(shape.threads, longest)
+    lane = Var("tx", INT64)
+    shared = teams.make(lane, threads).shared(body) if threads > 1 else None
+    if shared is None:
+        return None
+    return _thread_loop(lane, const(threads, INT64), ThreadAxis.THREAD_X, shared)
 
 
 def _are_disjoint(one: Buffer, other: Buffer) -> Expr:
@@ -50,66 +83,75 @@ def _bytes(buffer: Buffer) -> Expr:
     return times(flat_size(buffer), const(buffer.dtype.bytes, INT64))
 
 
+@dataclass(frozen=True)
+class TeamMaker:
+    """What is needed to let the threads of a block share work."""
+
+    finder: NestFinder
+    simplifier: Simplifier
+
+    def make(self, lane: Var, threads: int) -> Team:
+        """A team whose threads are numbered by the variable."""
+        return Team(self.finder.reductions, self.finder.roots, self.simplifier, lane, threads)
+
+    def longest(self, body: Stmt) -> int | None:
+        """The most iterations of a loop that the team would share, if that is known."""
+        return longest_reduction(self.finder.reductions, body)
+
+
 class _Launch:
     """Makes the launch of one nest. Everything that the host computes gets a name before it."""
 
-    def __init__(self, shape: LaunchShape, simplifier: Simplifier) -> None:
+    def __init__(self, shape: LaunchShape, simplifier: Simplifier, teams: TeamMaker) -> None:
         self.shape = shape
         self.simplifier = simplifier
-        self.before: list[Stmt] = []
+        self.teams = teams
 
-    def of(self, nest: Nest) -> Stmt:
-        loops = nest.parallel
-        minimums = [self.named(f"{loop.var.name}_first", cast(loop.minimum, INT64)) for loop in loops]
-        extents = [self.named(f"{loop.var.name}_extent", self.extent_of(loop)) for loop in loops]
-        total = extents[0]
-        for extent in extents[1:]:
-            total = Mul(total, extent)
-        total = self.named("total", total)
-        if len(loops) == 1 and loops[0].var.dtype == INT64 and constant_value(minimums[0]) == 0:
-            number, coordinates = loops[0].var, []
+    def of(self, nest: Nest) -> Stmt | None:
+        """The launch; None if none pays."""
+        self.space = IterationSpace(nest.parallel, self.simplifier)
+        names, body = _with_values_of_host(_in_thread(sequence(*self.space.coordinates, nest.body)))
+        team = self.team(body)
+        if team is None:
+            found = None if nest.is_short else self.region(body)
         else:
-            number = Var("number", INT64)
-            coordinates = self.coordinates(loops, minimums, extents, number)
-        body = sequence(*coordinates, nest.body)
-        names, body = _with_values_of_host(_in_thread(body))
-        region = self.region(number, total, body)
-        return sequence(*self.before, *names, region)
+            found = self.either(nest, team, body)
+        return None if found is None else sequence(*self.space.before, *names, found)
 
-    def extent_of(self, loop: For) -> Expr:
-        """How often the loop runs: not less than never."""
-        extent = cast(loop.extent, INT64)
-        if self.simplifier.bounds.of(extent).low >= 0:
-            return extent
-        return Max(extent, const(0, INT64))
+    def either(self, nest: Nest, team: Stmt, body: Stmt) -> Stmt | None:
+        """The launch of blocks that share iterations, with the conditions under which it is the one to choose."""
+        pairs = self.teams.finder.pairs(body)
+        otherwise = None if nest.is_short else self.region(body)
+        if pairs is None:
+            return otherwise
+        # The word of an author for a parallel loop tells iterations apart, and not what is within one.
+        conditions = [_are_disjoint(*pair) for pair in pairs if pair not in nest.apart]
+        if self.space.known is None:
+            conditions.insert(0, less_equal(self.space.total, self.few))
+        if not conditions:
+            return team
+        otherwise = one_thread(renewed(nest.serial)) if otherwise is None else renewed(otherwise)
+        return If(conjunction(conditions), team, otherwise, nest.serial.span)
 
-    def named(self, name: str, value: Expr) -> Expr:
-        """The value, evaluated once by the host."""
-        value = self.simplifier.simplify(value)
-        if isinstance(value, Var) or constant_value(value) is not None:
-            return value
-        var = Var(name, value.dtype)
-        self.simplifier.bounds.set(var, self.simplifier.bounds.of(value))
-        self.before.append(Bind(var, value))
-        return var
+    @property
+    def few(self) -> int:
+        """So many blocks may be started with one for each iteration."""
+        return min(FEW_ITERATIONS, self.shape.blocks or FEW_ITERATIONS)
 
-    def coordinates(
-        self, loops: Sequence[For], minimums: Sequence[Expr], extents: Sequence[Expr], number: Var
-    ) -> list[Stmt]:
-        """What the loops' variables are, given the thread's number; the last loop's counts fastest."""
-        found: list[Stmt] = []
-        rest: Expr = number
-        for place in reversed(range(len(loops))):
-            here = rest if place == 0 else FloorMod(rest, extents[place])
-            value = self.simplifier.simplify(Add(minimums[place], here))
-            found.append(Bind(loops[place].var, cast(value, loops[place].var.dtype), loops[place].span))
-            rest = FloorDiv(rest, extents[place])
-        return found[::-1]
+    def team(self, body: Stmt) -> Stmt | None:
+        """A block of threads for each iteration, unless there are known to be many."""
+        known = self.space.known
+        if known is not None and known > self.few:
+            return None
+        threads = _team(body, self.teams, self.shape)
+        if threads is None:
+            return None
+        return _thread_loop(self.space.number, self.space.total, ThreadAxis.BLOCK_X, threads)
 
-    def region(self, number: Var, total: Expr, body: Stmt) -> Stmt:
+    def region(self, body: Stmt) -> Stmt:
         """The loops over blocks and threads, with a guard and a loop of strides where they are needed."""
-        known = constant_value(total)
-        threads = self.shape.threads if known is None else max(min(self.shape.threads, int(known)), 1)
+        number, total, known = self.space.number, self.space.total, self.space.known
+        threads = self.shape.threads if known is None else max(min(self.shape.threads, known), 1)
         size = const(threads, INT64)
         blocks: Expr = FloorDiv(Add(total, const(threads - 1, INT64)), size)
         block, thread, stride = Var("bx", INT64), Var("tx", INT64), Var("stride", INT64)
@@ -120,12 +162,12 @@ class _Launch:
             step = const(most * threads, INT64)
             here = Add(Mul(stride, step), here)
             blocks = Min(blocks, const(most, INT64))
-        if known is None or int(known) % threads or strides:
+        if known is None or known % threads or strides:
             body = If(less(number, total), body)
         body = sequence(Bind(number, here), body)
         if strides:
             rounds = FloorDiv(Add(total, const(most * threads - 1, INT64)), step)
-            body = For(stride, const(0, INT64), self.named("rounds", rounds), LoopKind.SERIAL, body)
+            body = For(stride, const(0, INT64), self.space.named("rounds", rounds), LoopKind.SERIAL, body)
         inner = _thread_loop(thread, size, ThreadAxis.THREAD_X, body)
         inner = replace(inner, hints=LoopHints(independent=True))
         return _thread_loop(block, self.simplifier.simplify(blocks), ThreadAxis.BLOCK_X, inner)

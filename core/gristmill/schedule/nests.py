@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gristmill.ir.build import constant_value, sequence
-from gristmill.ir.expr import AddressOf, BufferRef, Call, CallExtern, CallFunction, CallPacked, Expr, Load, Var
-from gristmill.ir.functor import children, walk
+from gristmill.ir.expr import AddressOf, BufferRef, Call, CallExtern, CallFunction, CallPacked, Load, Var
+from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer, Scope
 from gristmill.ir.module import Function, Module
 from gristmill.ir.node import Node
@@ -16,8 +16,6 @@ from gristmill.ir.stmt import (
     Barrier,
     Bind,
     Block,
-    Break,
-    Continue,
     For,
     Launch,
     LoopKind,
@@ -25,13 +23,14 @@ from gristmill.ir.stmt import (
     Seq,
     Stmt,
     Store,
-    While,
 )
 from gristmill.passes.independence import new_memory
 from gristmill.passes.own_scratch import with_own_scratch
 from gristmill.passes.renewal import defined_variables
 from gristmill.schedule.independence import Independence
+from gristmill.schedule.jumps import leaves
 from gristmill.schedule.memory_roots import memory_roots
+from gristmill.schedule.reductions import Reductions
 
 ITERATIONS_AT_LEAST = 32
 """A nest of fewer iterations is left to one thread: starting many would take longer than its work."""
@@ -50,6 +49,8 @@ class Nest:
     parallel: tuple[For, ...]
     body: Stmt
     apart: tuple[tuple[Buffer, Buffer], ...] = ()
+    is_short: bool = False
+    """Whether there are so few iterations that it pays only if several threads share each."""
 
 
 class NestFinder:
@@ -62,12 +63,13 @@ class NestFinder:
         self.new = new_memory(function) | _memory_of_blocks(function)
         self.functions = {found.name: found for found in module.functions}
         self._pure: dict[str, bool] = {}
+        self.reductions = Reductions(function.facts.fast_math, self.hinders)
 
     def find(self, loop: For) -> Nest | None:
         """The loop as a nest for many threads; None if none of its loops is known to be independent, or it is short."""
         loops, binds = _chain(loop)
         inner = with_own_scratch(loops[-1], self.function)
-        if any(self._hinders(part) for part in walk(inner.body)) or _leaves(inner.body):
+        if any(self.hinders(part) for part in walk(inner.body)) or leaves(inner.body):
             return None
         loops[-1] = inner
         found = Independence(loops, binds, inner.body, self.roots, self.function.params)
@@ -82,15 +84,16 @@ class NestFinder:
             ends = [part for end in (one.minimum, one.extent) for part in walk(end)]
             if allowed and one.kind is not LoopKind.UNROLLED and not any(_is_of_device(p) or p in inside for p in ends):
                 chosen.append(one)
-        if not chosen or _is_short(chosen):
+        short = _is_short(chosen)
+        if not chosen or (short and not self.reductions.in_any_loop(_without(loops, chosen))):
             return None
-        asks = self.check_overlap and any(one.kind is not LoopKind.PARALLEL for one in chosen)
-        apart = self._pairs(inner.body) if asks else ()
+        asks = any(one.kind is not LoopKind.PARALLEL for one in chosen)
+        apart = self.pairs(inner.body) if asks else ()
         if apart is None:
             return None
-        return Nest(_without(loops, []), tuple(chosen), _without(loops, chosen), apart)
+        return Nest(_without(loops, []), tuple(chosen), _without(loops, chosen), apart, short)
 
-    def _hinders(self, node: Node) -> bool:
+    def hinders(self, node: Node) -> bool:
         """Whether threads must not do this, or not in any order."""
         if isinstance(node, (CallExtern, CallPacked, Barrier, Launch, Assert, Return)):
             return True
@@ -110,7 +113,7 @@ class NestFinder:
             self._pure[name] = (
                 function is not None
                 and not any(isinstance(param, Buffer) or param.dtype.is_handle for param in function.params)
-                and not any(self._hinders(part) for part in walk(function.body) if not isinstance(part, Return))
+                and not any(self.hinders(part) for part in walk(function.body) if not isinstance(part, Return))
             )
         return self._pure[name]
 
@@ -120,8 +123,10 @@ class NestFinder:
             return False
         return found.root(node.buffer) not in found.private
 
-    def _pairs(self, body: Stmt) -> tuple[tuple[Buffer, Buffer], ...] | None:
+    def pairs(self, body: Stmt) -> tuple[tuple[Buffer, Buffer], ...] | None:
         """The pairs of arrays of which it must be asked whether they overlap; None if that cannot be asked."""
+        if not self.check_overlap:
+            return ()
         arrays: dict[Var, set[Buffer]] = {}
         written: set[Var] = set()
         own = {node.buffer.data for node in walk(body) if isinstance(node, Allocate)}
@@ -188,24 +193,6 @@ def _without(loops: list[For], chosen: list[For]) -> Stmt:
         if isinstance(around, Seq):
             body = sequence(*(node for node in around.body if isinstance(node, Bind)), body)
     return body
-
-
-def _leaves(body: Stmt) -> bool:
-    """Whether a ``break`` in the body leaves the loop around it."""
-    return any(isinstance(node, Break) for node in escaping_jumps(body))
-
-
-def escaping_jumps(body: Stmt) -> list[Break | Continue]:
-    """The jumps in a statement that go to a loop around it."""
-    found: list[Break | Continue] = []
-    stack: list[Node] = [body]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, (Break, Continue)):
-            found.append(node)
-        elif not isinstance(node, (For, While, Expr)):
-            stack.extend(children(node))
-    return found
 
 
 def _is_short(loops: list[For]) -> bool:

@@ -30,7 +30,8 @@ from gristmill.ir.stmt import (
     Store,
     While,
 )
-from gristmill.schedule.nests import Nest, NestFinder, escaping_jumps
+from gristmill.schedule.jumps import escaping_jumps
+from gristmill.schedule.nests import Nest, NestFinder
 
 
 class Where(Enum):
@@ -151,9 +152,11 @@ class Placement:
         if _head_touches(node) or node.kind is LoopKind.VECTORIZED:
             return Placed(Where.THREAD, node)
         nest = self.finder.find(node)
-        if nest is not None:
+        if nest is not None and not nest.is_short:
             return Placed(Where.NEST, node, nest=nest)
-        return self.control(node, False)
+        # Of a few iterations, the nests within are worth more than blocks that share each iteration.
+        found = self.control(node, False)
+        return found if nest is None or found.is_worthwhile else Placed(Where.NEST, node, nest=nest)
 
     def control(self, node: For | While | If | Block, stays: bool) -> Placed:
         """A loop, a branch or a block of the host if it pays or must be, else all of it for one thread."""
