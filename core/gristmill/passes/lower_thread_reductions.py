@@ -32,9 +32,20 @@ After::
 
 The order is fixed, and the same on every device: each thread combines its own elements in the order of its loops, starting
 from the neutral element of the operation; then of ``n`` partial results number ``i`` takes number ``i + ceil(n / 2)``,
-until one is left (threads count with x fastest, then y, z); that is combined with what is in the result. Nothing is
-assumed of warps. The neutral element changes no value: for a float sum it is -0.0, and for a float minimum or maximum
-NaN, which those ignore.
+until one is left (threads count with x fastest, then y, z); that is combined with what is in the result. The neutral
+element changes no value: for a float sum it is -0.0, and for a float minimum or maximum NaN, which those ignore.
+
+Nothing is assumed of warps. Where a target has exchanges between threads (``warp_size`` is not 0), those do the last steps,
+in the same order and so with the same bits, without memory and barriers::
+
+        c_partial = c_threads[t]                         ; above, after the step that leaves 25 of 32
+        c_other = warp_shuffle_down(c_partial, 13, 32)   ; all threads come by
+        if t < 12:
+            c_partial = c_partial + c_other
+        ...
+
+That needs rows of consecutive threads that begin where groups of lanes do, and code to which all threads of a block come;
+elsewhere all steps go through memory.
 
 A reduction has the form ``c[...] = c[...] + x`` (or ``*``, ``min``, ``max``, ``&``, ``|``, ``^``, ``and``, ``or``), one or
 several in a block. If the result is memory of one thread, each thread gets it. Barriers are put in later, by
@@ -45,6 +56,7 @@ Ensures: no block has a reduce axis bound to threads. Runs while there are block
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,34 +68,53 @@ from gristmill.ir.stmt import (
     Bind,
     Block,
     BlockAxis,
+    Break,
+    Continue,
     For,
+    If,
     LoopKind,
     Stmt,
     Store,
+    While,
 )
+from gristmill.passes.divergence import Divergence
 from gristmill.passes.launch_regions import has_regions, is_region
 from gristmill.passes.manager import Pass
 from gristmill.passes.thread_reduction import Reduction, refuse
+from gristmill.plugin.protocols import PassContext
 
 
 @dataclass(frozen=True)
 class LowerThreadReductions(Pass):
-    """Reduce over threads through shared memory, in a fixed order."""
+    """Reduce over threads through shared memory, and by exchanges, in a fixed order."""
+
+    warp_size: int = 0
+    """How many threads may exchange values at most, a power of two; 0: the target has no exchanges."""
 
     def run(self, module: Module) -> Module:
-        return module.with_functions(lower_thread_reductions(function) for function in module.functions)
+        return module.with_functions(lower_thread_reductions(function, self.warp_size) for function in module.functions)
+
+    @classmethod
+    def values_for(cls, context: PassContext) -> Mapping[str, Any]:
+        found = context.capabilities
+        return {"warp_size": found.warp_size if found.warp_shuffles else 0}
 
 
-def lower_thread_reductions(function: Function) -> Function:
+def lower_thread_reductions(function: Function, warp_size: int = 0) -> Function:
     """The function without reduce axes bound to threads; the same object if it has none. Raises UserError (GM0610)."""
     if not has_regions(function) or not any(isinstance(node, Block) for node in walk(function.body)):
         return function
-    return function.with_body(_Lowering().visit(function.body))
+    return function.with_body(_Lowering(function, warp_size).visit(function.body))
 
 
 class _Lowering(Mutator):
-    def __init__(self) -> None:
+    def __init__(self, function: Function, warp_size: int) -> None:
         super().__init__()
+        self.function = function
+        self.warp_size = warp_size
+        self.divergence: Divergence | None = None
+        self.apart = 0
+        """How many statements around let only some threads of a block come by."""
         self.threads: list[For] = []
         """The loops over threads around."""
         self.region: For | None = None
@@ -103,19 +134,54 @@ class _Lowering(Mutator):
         if found is not None:
             return self.reduction(*found)
         if not is_region(node):
-            return self.generic(node)
-        was = self.region
-        self.region = self.region or node
-        self.threads.append(node)
-        changed = self.generic(node)
-        self.threads.pop()
-        self.region = was
+            return self.inside(node)
+        if self.region is not None:
+            return self.threads_of(node)
+        self.region = node
+        if self.warp_size:
+            self.divergence = Divergence(self.function, node)
+        changed = self.threads_of(node)
+        self.region = self.divergence = None
         return changed
+
+    def threads_of(self, node: For) -> Any:
+        self.threads.append(node)
+        changed = self.inside(node)
+        self.threads.pop()
+        return changed
+
+    def visit_While(self, node: While) -> Any:
+        return self.inside(node)
+
+    def visit_If(self, node: If) -> Any:
+        return self.inside(node)
 
     def visit_Block(self, node: Block) -> Any:
         if self.region is not None and self.axes_over_threads(node, ()):
             return self.reduction([], node)
-        return self.generic(node)
+        return self.inside(node)
+
+    def inside(self, node: For | While | If | Block) -> Any:
+        apart = self.parts_threads(node)
+        self.apart += apart
+        changed = self.generic(node)
+        self.apart -= apart
+        return changed
+
+    def parts_threads(self, node: For | While | If | Block) -> bool:
+        """Whether perhaps not all threads of a block come to what stands in the statement, or not side by side."""
+        found = self.divergence
+        if found is None:
+            return False
+        if isinstance(node, If):
+            return found.splits(node)
+        if isinstance(node, Block):
+            return bool(node.axes) or node.predicate is not None
+        return (
+            found.is_uneven(node)
+            or found.leaves_unevenly(node.body, Break)
+            or found.leaves_unevenly(node.body, Continue)
+        )
 
     def nest(self, node: For) -> tuple[list[For], Block] | None:
         """The loops from here to a block that reduces over threads, if there is nothing else in them and no result
@@ -172,4 +238,5 @@ class _Lowering(Mutator):
     def reduction(self, loops: list[For], block: Block) -> Stmt:
         assert self.region is not None
         over = self.axes_over_threads(block, loops)
-        return Reduction(block, loops, over, self.threads, self.region, self.values).lowered()
+        warp_size = 0 if self.apart else self.warp_size
+        return Reduction(block, loops, over, self.threads, self.region, self.values, warp_size).lowered()

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from gristmill.arith.simplify import Simplifier, simplify
 from gristmill.errors import Diagnostic, UserError
 from gristmill.ir import expr as e
-from gristmill.ir.build import cast, conjunction, const, constant_value, equal, greater, less, sequence
+from gristmill.ir.build import cast, conjunction, const, constant_value, equal, greater, sequence
 from gristmill.ir.dtype import HANDLE, INT64, DType
 from gristmill.ir.expr import Expr, Load, Var
 from gristmill.ir.functor import Mutator, substitute, walk
@@ -29,6 +29,7 @@ from gristmill.ir.stmt import (
 )
 from gristmill.passes.launch_regions import is_region
 from gristmill.passes.layout import plus, times
+from gristmill.passes.reduction_tree import Team, tree, width_for
 from gristmill.passes.renewal import renewed
 
 _KINDS = (e.Add, e.Mul, e.Min, e.Max, e.BitAnd, e.BitOr, e.BitXor, e.And, e.Or)
@@ -74,8 +75,10 @@ class Reduction:
         threads: list[For],
         region: For,
         values: Mapping[Var, Expr],
+        warp_size: int,
     ) -> None:
         self.block = block
+        self.warp_size = warp_size
         self.values = values
         self.serial = [loop for loop in loops if not is_region(loop)]
         self.inner_threads = [loop for loop in loops if is_region(loop)]
@@ -103,16 +106,7 @@ class Reduction:
         if block.allocations or block.matches:
             self.refuse("has buffers of its own", "declare them outside of the block")
         bindings, updates = self.updates()
-        count = 1
-        for loop in (*self.reduce, *self.groups):
-            extent = constant_value(simplify(loop.extent))
-            if extent is None:
-                along = loop.thread.value if loop.thread else ""
-                self.refuse(
-                    f"runs on a number of threads along `{along}` that is no constant",
-                    "give the axis a constant extent",
-                )
-            count *= int(extent) if loop in self.reduce else 1
+        team = self.team()
         for axis in block.axes:
             if axis.kind is AxisKind.SPATIAL and self.depends(axis.value):
                 self.refuse(
@@ -141,18 +135,43 @@ class Reduction:
         # Then all of them together.
         totals: list[Expr] = []
         for update, partial in zip(updates, partials, strict=True):
-            if count == 1:
+            if team.count == 1:
                 totals.append(Load(partial, ()))
-            else:
-                steps, total = self.tree(update, partial, count)
-                code += steps
-                totals.append(total)
+                continue
+            target = update.store.buffer
+            everywhere = target.scope is Scope.LOCAL
+            steps, total = tree(update.kind, partial, target, team, everywhere, update.store.span)
+            code += steps
+            totals.append(total)
         for update, total in zip(updates, totals, strict=True):
             code.append(self.result(update, total, once))
         found = sequence(*code, span=block.span)
         for loop in (*self.missing, *reversed(self.inner_threads)):
             found = replace(loop, body=found)
         return found
+
+    def team(self) -> Team:
+        """How the threads of a block combine: along some axes, each row of them for itself."""
+        count = rows = 1
+        # Whether the threads of a row are consecutive: axes along which it does not go count slower.
+        in_order = True
+        for axis in _THREADS:
+            for loop in (*self.reduce, *self.groups):
+                if loop.thread is not axis:
+                    continue
+                extent = constant_value(simplify(loop.extent))
+                if extent is None:
+                    self.refuse(
+                        f"runs on a number of threads along `{axis.value}` that is no constant",
+                        "give the axis a constant extent",
+                    )
+                if loop in self.groups:
+                    rows *= int(extent)
+                else:
+                    in_order = in_order and (rows == 1 or extent == 1)
+                    count *= int(extent)
+        width = width_for(count, rows, self.warp_size) if in_order and count > 0 else 1
+        return Team(count, rows, self.rank(self.reduce), self.rank(self.groups), width)
 
     def refuse(self, what: str, hint: str, span: Span | None = None) -> NoReturn:
         refuse(span or self.block.span, f"the block `{self.block.name}` reduces over threads and {what}", hint)
@@ -263,26 +282,6 @@ class Reduction:
             total = plus(total, times(cast(coordinate, INT64), step))
             step = times(step, const(int(constant_value(simplify(loop.extent)) or 0), INT64))
         return total
-
-    def tree(self, update: _Update, partial: Buffer, count: int) -> tuple[list[Stmt], Expr]:
-        """The statements that combine the partial results, and the value that they end in."""
-        groups = 1
-        for loop in self.groups:
-            groups *= int(constant_value(simplify(loop.extent)) or 0)
-        shape = (const(count, INT64),) if groups == 1 else (const(groups, INT64), const(count, INT64))
-        shared = _buffer(update.store.buffer, "threads", shape, Scope.SHARED)
-        number = self.rank(self.reduce)
-        row = () if groups == 1 else (self.rank(self.groups),)
-        span = update.store.span
-        code: list[Stmt] = [Allocate(shared), Store(shared, (*row, number), Load(partial, ()), span)]
-        left = count
-        while left > 1:
-            half = (left + 1) // 2
-            other = Load(shared, (*row, plus(number, const(half, INT64))))
-            step = Store(shared, (*row, number), update.kind(Load(shared, (*row, number)), other), span)
-            code.append(If(less(number, left - half), step))
-            left = half
-        return code, Load(shared, (*row, const(0, INT64)))
 
     def result(self, update: _Update, total: Expr, once: Expr) -> Stmt:
         """Combine with what is in the result, or with what ``init`` puts there."""
