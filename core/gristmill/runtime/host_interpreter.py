@@ -73,6 +73,9 @@ class InterpretedHost:
             with self._lock:
                 return self._executor.call_packed(entry, [given for given, _ in held], options).value
         except AssertionFailed as failed:
+            if memories.failed is not None:
+                # A thread's, which the device has reported with the thread's number.
+                raise memories.failed from None
             raise _error_class(failed.kind)(failed.message) from None
         finally:
             memories.release()
@@ -86,7 +89,11 @@ class InterpretedHost:
         dynamic_shared: int,
     ) -> None:
         given = [memories.address(arg) if arg is None or isinstance(arg, Pointer) else arg for arg in args]
-        self._device.launch(self._kernels.handle(kernel), given, list(extents), dynamic_shared)
+        try:
+            self._device.launch(self._kernels.handle(kernel), given, list(extents), dynamic_shared)
+        except AssertionFailed as failed:
+            memories.failed = failed
+            raise
 
 
 class _RegisteredFunctions(Mapping[str, Callable[..., Any]]):
@@ -116,6 +123,8 @@ class _DeviceMemories:
         # host has nothing to read there: any access is out of bounds.
         self.space = Memory("memory of the device", memoryview(bytearray()), memoryview(bytearray()))
         self._made: dict[int, tuple[int, Memory]] = {}
+        self.failed: AssertionFailed | None = None
+        """The assert that failed in a thread of a launch."""
 
     def address(self, pointer: Pointer | None) -> int:
         """Where on the device a pointer of the host function leads."""
