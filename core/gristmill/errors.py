@@ -345,6 +345,12 @@ def close_match(word: str, known: Sequence[str]) -> str:
     return found[0] if found else ""
 
 
+def suggestion(word: str, known: Sequence[str], otherwise: str = "", form: str = "`{}`") -> str:
+    """A hint that names the known word that was probably meant, written into ``form``; without one it is ``otherwise``."""
+    meant = close_match(word, known)
+    return f"did you mean {form.format(meant)}?" if meant else otherwise
+
+
 def wants_color(stream: Any) -> bool:
     """Whether to colour what goes to ``stream``: NO_COLOR and FORCE_COLOR (no-color.org) first, then whether it is a terminal."""
     if os.environ.get("NO_COLOR"):

@@ -15,7 +15,7 @@ from gristmill.build.manifest import Manifest, load_manifest, missing_sources
 from gristmill.build.manifest_kinds import refuse_unknown_texts, resolve_targets, unknown_texts
 from gristmill.build.manifest_passes import unknown_passes
 from gristmill.build.report import BuildReport, PackReport, PartReport
-from gristmill.errors import Diagnostic, GristmillError, UserError, close_match
+from gristmill.errors import Diagnostic, GristmillError, UserError, suggestion
 from gristmill.pack.format import SUFFIX
 from gristmill.pack.writer import save
 
@@ -180,12 +180,11 @@ def _check_hosts(manifest: Manifest, registry: Registry) -> None:
 
 
 def _unknown_host(manifest: Manifest, place: int, host: str, known: Sequence[str]) -> Diagnostic:
-    near = close_match(host, known)
     return Diagnostic(
         "GM1102",
         f"there is no code generator for the host `{host}`",
         manifest.project.place_of("host", place),
-        hint=f"did you mean `{near}`?" if near else f"there is for {', '.join(known) or 'none'}",
+        hint=suggestion(host, known, f"there is for {', '.join(known) or 'none'}"),
     )
 
 
@@ -196,6 +195,5 @@ def _check_chosen(what: str, chosen: Collection[str] | None, known: Sequence[str
 
 
 def _unknown(what: str, name: str, known: Sequence[str]) -> Diagnostic:
-    near = close_match(name, known)
-    hint = f"did you mean `{near}`?" if near else f"the {what}s are {', '.join(known) or 'none'}"
+    hint = suggestion(name, known, f"the {what}s are {', '.join(known) or 'none'}")
     return Diagnostic("GM1101", f"the manifest has no {what} `{name}`", hint=hint)

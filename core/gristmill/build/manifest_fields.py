@@ -12,7 +12,7 @@ from typing import Any
 
 from gristmill.build.manifest_positions import Path
 from gristmill.build.manifest_shapes import IDENTIFIER, REFUSED, Report, Shape, listed, shown
-from gristmill.errors import close_match
+from gristmill.errors import suggestion
 
 
 @dataclass(frozen=True)
@@ -120,8 +120,7 @@ class Table(Shape):
         known = self.names()
         for key in value:
             if key not in known:
-                near = close_match(key, known)
-                hint = f"did you mean `{near}`?" if near else f"its keys are {listed(known)}"
+                hint = suggestion(key, known, f"its keys are {listed(known)}")
                 message = f"unknown key {listed([key[:64]])} in {title}"
                 report.at_key("GM0102", (*path, key), message, hint=hint, label="not a key here")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gristmill.build.manifest import Manifest, ModuleEntry, ModuleTargetEntry, TargetEntry
 from gristmill.build.targets_from_devices import completed_from_device, names_device
-from gristmill.errors import Diagnostic, InternalError, Place, UserError, close_match
+from gristmill.errors import Diagnostic, InternalError, Place, UserError, close_match, suggestion
 from gristmill.ir.target import Target
 from gristmill.plugin.protocols import TargetKind
 
@@ -92,9 +92,8 @@ def _unknown(whose: str, texts: Collection[str], known: Collection[str], place: 
     found = []
     for text in texts:
         if text not in known:
-            near = close_match(text, sorted(known))
             listed = ", ".join(f"`{name}`" for name in sorted(known)) or "none"
-            hint = f"did you mean `{near}`?" if near else f"there is: {listed}"
+            hint = suggestion(text, sorted(known), f"there is: {listed}")
             found.append(Diagnostic("GM0120", f"{whose} the text `{text[:64]}`", place, hint=hint))
     return found
 

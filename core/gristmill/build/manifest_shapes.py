@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gristmill.build.manifest_positions import Path, SourceText
-from gristmill.errors import Diagnostic, Note, close_match
+from gristmill.errors import Diagnostic, Note, suggestion
 
 REFUSED: Any = object()
 """What a shape's check gives back for a value that it has reported."""
@@ -137,8 +137,7 @@ class Text(Shape):
                 hint = ""
             return self.refuse_type(value, path, what, report, hint)
         if self.choices and value not in self.choices:
-            near = close_match(value, self.choices)
-            hint = f"did you mean `{near}`?" if near else f"choose one of {listed(self.choices)}"
+            hint = suggestion(value, self.choices, f"choose one of {listed(self.choices)}")
             report.at_value("GM0105", path, f"{what} can't be {shown(value)}", hint=hint)
             return REFUSED
         if self.pattern is not None and not self.pattern.fullmatch(value):

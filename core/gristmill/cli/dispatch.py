@@ -21,7 +21,7 @@ from gristmill.errors import (
     MissingError,
     PluginError,
     UserError,
-    close_match,
+    suggestion,
     wants_color,
 )
 
@@ -98,8 +98,12 @@ def _find(name: str) -> Command:
     try:
         return _PluginCommand(registry.command(name), registry.origin("commands", name))
     except UserError:
-        near = close_match(name, [*COMMANDS, *(command.name for command in registry.commands())])
-        hint = f"did you mean `gristmill {near}`?" if near else "`gristmill --help` lists the commands"
+        hint = suggestion(
+            name,
+            [*COMMANDS, *(command.name for command in registry.commands())],
+            "`gristmill --help` lists the commands",
+            form="`gristmill {}`",
+        )
         raise _unknown(f"there is no command `{name}`", hint) from None
 
 

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gristmill.cli.output import add_json_option, write_file, write_json, write_table
-from gristmill.errors import Diagnostic, GristmillError, UserError, close_match
+from gristmill.errors import Diagnostic, GristmillError, UserError, suggestion
 from gristmill.script.dialects import DIALECTS
 
 if TYPE_CHECKING:
@@ -183,8 +183,7 @@ def _new_array(match: re.Match[str], position: int, generator: np.random.Generat
 
     dtype = match["dtype"]
     if dtype not in _DTYPES:
-        near = close_match(dtype, _DTYPES)
-        raise _refused(position, f"`{dtype}` is not a dtype", f"did you mean `{near}`?" if near else "float32, say")
+        raise _refused(position, f"`{dtype}` is not a dtype", suggestion(dtype, _DTYPES, "float32, say"))
     shape = tuple(int(extent) for extent in match["shape"].split("x") if extent)
     if math.prod(shape) * np.dtype(dtype).itemsize > _LARGEST_ARRAY:
         raise _refused(position, f"an array of shape {shape} is too large", "at most 16 GiB")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gristmill.errors import Diagnostic, UserError, close_match
+from gristmill.errors import Diagnostic, UserError, suggestion
 
 
 def source_function(file: str, name: str, dialect: str) -> Callable[..., Any]:
@@ -23,8 +23,7 @@ def source_function(file: str, name: str, dialect: str) -> Callable[..., Any]:
     parsed = parse_file(path, root=path.parent, dialect=dialect)
     names = [function.name for function in parsed.module.public]
     if name not in names:
-        near = close_match(name, names)
-        hint = f"did you mean `{near}`?" if near else f"the public functions are {', '.join(names) or 'none'}"
+        hint = suggestion(name, names, f"the public functions are {', '.join(names) or 'none'}")
         raise UserError(Diagnostic("GM0013", f"{file} has no public function `{name}`", hint=hint))
     check(parsed.module)
     executor = Executor(parsed.module)

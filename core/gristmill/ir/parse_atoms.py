@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import NoReturn
 
-from gristmill.errors import close_match
+from gristmill.errors import suggestion
 from gristmill.ir import expr as e
 from gristmill.ir import text_form as form
 from gristmill.ir.build import round_to
@@ -48,8 +48,7 @@ class AtomParser(Scanner):
 
     def unknown(self, what: str, token: Token, kind: type[e.Var] | type[Buffer]) -> NoReturn:
         known = [name for name, found in self.names.items() if isinstance(found, kind)]
-        near = close_match(token.text, known)
-        self.fail("GM0402", f"no {what} is named {token.shown} here", token, f"did you mean `{near}`?" if near else "")
+        self.fail("GM0402", f"no {what} is named {token.shown} here", token, suggestion(token.text, known))
 
     def span_mark(self) -> Span | None:
         """The span that a ``#n`` in view stands for."""

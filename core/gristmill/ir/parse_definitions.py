@@ -7,7 +7,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any, TypeVar
 
-from gristmill.errors import close_match
+from gristmill.errors import suggestion
 from gristmill.ir import expr as e
 from gristmill.ir import stmt as s
 from gristmill.ir import text_form as form
@@ -111,8 +111,7 @@ class DefinitionParser(ExpressionParser):
                 return FunctionFacts(**found)
             token = self.expect_name("`{`")
             if token.text not in readers:
-                near = close_match(token.text, list(readers))
-                hint = f"did you mean `{near}`?" if near else f"facts are {', '.join(readers)}"
+                hint = suggestion(token.text, list(readers), f"facts are {', '.join(readers)}")
                 self.fail("GM0402", f"no fact of a function is named {token.shown}", token, hint)
             if token.text in found:
                 self.fail("GM0403", f"{token.shown} is stated already", token)

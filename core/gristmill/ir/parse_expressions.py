@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
-from gristmill.errors import close_match
+from gristmill.errors import suggestion
 from gristmill.ir import expr as e
 from gristmill.ir import text_form as form
 from gristmill.ir.dtype import LANES_AT_MOST, VOID, parse_dtype
@@ -225,8 +225,11 @@ class ExpressionParser(AtomParser):
         try:
             dtype = parse_dtype(name)
         except ValueError:
-            near = close_match(name, [*form.BUILTINS, "broadcast", "ramp", "buffer", *OPS])
-            hint = f"did you mean `{near}`?" if near else "functions of the module are called as `@name(...)`"
+            hint = suggestion(
+                name,
+                [*form.BUILTINS, "broadcast", "ramp", "buffer", *OPS],
+                "functions of the module are called as `@name(...)`",
+            )
             self.fail("GM0402", f"{token.shown} is neither an operation nor a type", token, hint)
         return _Bracket(token, ")", lambda items: e.Cast(dtype, self.exactly(items, 1, f"`{name}`", token)[0]))
 

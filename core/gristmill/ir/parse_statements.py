@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gristmill.errors import close_match
+from gristmill.errors import suggestion
 from gristmill.ir import expr as e
 from gristmill.ir import stmt as s
 from gristmill.ir.memory import Buffer, Region
@@ -88,8 +88,9 @@ class StatementParser(DefinitionParser):
         elif self.is_sign("["):
             self.add(self.store(token, span))
         else:
-            near = close_match(token.text, [*_SIMPLE, *_NESTED])
-            self.fail("GM0401", f"{token.shown} begins no statement", token, f"did you mean `{near}`?" if near else "")
+            self.fail(
+                "GM0401", f"{token.shown} begins no statement", token, suggestion(token.text, [*_SIMPLE, *_NESTED])
+            )
         self.end_line()
 
     def store(self, token: Token, span: Span | None) -> s.Stmt:

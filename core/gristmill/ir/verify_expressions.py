@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from gristmill.errors import close_match
+from gristmill.errors import suggestion
 from gristmill.ir import expr as e
 from gristmill.ir.build import round_to
 from gristmill.ir.dtype import BOOL, HANDLE, INT32, INT64, LANES_AT_MOST, VOID, DType, parse_dtype
@@ -290,8 +290,7 @@ class ExpressionVerifier(VerifierWalk, over=EXPRESSIONS):
     def visit_CallFunction(self, node: e.CallFunction) -> DType:
         callee = self.functions.get(node.function)
         if callee is None:
-            near = close_match(node.function, list(self.functions))
-            hint = f"did you mean `{near}`?" if near else ""
+            hint = suggestion(node.function, list(self.functions))
             self.report("GM0421", f"the module has no function `{node.function}`", node, hint)
             return node.type
         if self.is_device_code:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from typing import Any, get_type_hints
 
-from gristmill.errors import Diagnostic, UserError, close_match
+from gristmill.errors import Diagnostic, UserError, suggestion
 from gristmill.ir.target import Target, parse_target
 from gristmill.plugin.protocols import Pass, PassContext
 
@@ -61,9 +61,8 @@ def parse_passes(text: str, known: Mapping[str, Maker], context: PassContext | N
 def unknown_pass(name: str, known: Mapping[str, object] | tuple[str, ...]) -> UserError:
     """The error for a name that is none of the known passes."""
     names = sorted(known)
-    near = close_match(name, names)
     listed = f"the passes are {', '.join(names)}" if names else "no installed plugin offers passes to choose"
-    hint = f"did you mean `{near}`?" if near else listed
+    hint = suggestion(name, names, listed)
     return UserError(Diagnostic("GM0602", f"there is no pass named `{name}`", hint=hint))
 
 

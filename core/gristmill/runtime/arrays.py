@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
-from gristmill.errors import Diagnostic, MissingError, UserError, close_match
+from gristmill.errors import Diagnostic, MissingError, UserError, suggestion
 from gristmill.ir.dtype import BFLOAT16, SCALARS, DType
 
 if TYPE_CHECKING:
@@ -106,8 +106,7 @@ def checked_dtype(name: object) -> DType:
     text = name if isinstance(name, str) else getattr(name, "name", getattr(name, "__name__", str(name)))
     found = _DTYPES.get(text)
     if found is None:
-        close = close_match(text, list(_DTYPES))
-        hint = f"did you mean `{close}`?" if close else f"element types are {', '.join(_DTYPES)}"
+        hint = suggestion(text, list(_DTYPES), f"element types are {', '.join(_DTYPES)}")
         raise UserError(Diagnostic("GM0906", f"arrays cannot have elements of type `{text[:80]}`", hint=hint))
     return found
 

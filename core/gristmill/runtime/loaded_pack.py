@@ -8,7 +8,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
-from gristmill.errors import close_match
+from gristmill.errors import suggestion
 from gristmill.pack import Function, Manifest, PackReader, save
 from gristmill.plugin.protocols import LoadedCode
 from gristmill.runtime.variants import Refusal
@@ -125,8 +125,7 @@ class LoadedPack:
             loaded = ", ".join(self.devices)
             return f"{self.name} has the function {name!r}, but not for the devices that it is loaded on ({loaded})"
         known = sorted({function for placed in self._placed for function in placed.entries})
-        close = close_match(name, known)
-        hint = f"did you mean {close!r}?" if close else f"it has {', '.join(known) or 'none'}"
+        hint = suggestion(name, known, f"it has {', '.join(known) or 'none'}", form="'{}'")
         return f"{self.name} has no function {name!r}; {hint}"
 
     def __dir__(self) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 
-from gristmill.errors import close_match
+from gristmill.errors import suggestion
 from gristmill.ir.expr import Expr
 from gristmill.ir.stmt import Assert
 from gristmill.script.context import Context
@@ -51,13 +51,12 @@ def _kind(context: Context, node: ast.Constant) -> str:
     if isinstance(found, type) and issubclass(found, Exception):
         return str(name)
     known = [one for one, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, Exception)]
-    meant = close_match(str(name), known)
     raise context.mistake(
         "GM0323",
         node,
         f"{name!r} is not one of Python's exceptions",
         label="not known",
-        hint=f'did you mean "{meant}"?' if meant else 'write "ValueError", "RuntimeError" or the like',
+        hint=suggestion(str(name), known, 'write "ValueError", "RuntimeError" or the like', form='"{}"'),
     )
 
 

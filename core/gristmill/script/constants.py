@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gristmill.errors import Note, Place, close_match
+from gristmill.errors import Note, Place, suggestion
 from gristmill.ir.dtype import DType, parse_dtype
 from gristmill.ir.expr import FloatImm, IntImm
 from gristmill.script.context import Context
@@ -128,18 +128,17 @@ def check_params(project: Project, file: File) -> None:
     for name in project.params:
         definition = file.definitions.get(name)
         if definition is None or definition.kind != "constant":
-            meant = close_match(name, known)
             project.problems.add(
                 mistake(
                     "GM0215",
                     Place(file.name, 1, 1, 1, 1),
                     f"the param `{name}` is no constant of {file.name}",
                     label="no such constant",
-                    hint=f"did you mean `{meant}`?"
-                    if meant
-                    else f"its constants are {', '.join(known)}"
-                    if known
-                    else f"write `{name} = ...` at its top level",
+                    hint=suggestion(
+                        name,
+                        known,
+                        f"its constants are {', '.join(known)}" if known else f"write `{name} = ...` at its top level",
+                    ),
                 )
             )
             continue

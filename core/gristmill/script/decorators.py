@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from enum import Enum
 
-from gristmill.errors import close_match
+from gristmill.errors import suggestion
 from gristmill.script.context import Context
 from gristmill.script.expressions import lower
 from gristmill.script.habits import ALWAYS_IMPORTED
@@ -62,13 +62,12 @@ def role_of(context: Context, node: ast.FunctionDef | ast.ClassDef) -> Role:
     private = node.name.startswith("_")
     for keyword in decorator.keywords if isinstance(decorator, ast.Call) else ():
         if keyword.arg not in _OPTIONS[path]:
-            meant = close_match(keyword.arg or "", _OPTIONS[path])
             raise context.mistake(
                 "GM0292",
                 keyword,
                 f"`{path}` has no argument `{keyword.arg or '**'}`",
                 label="not known",
-                hint=f"did you mean `{meant}`?" if meant else f"its arguments are: {', '.join(_OPTIONS[path])}",
+                hint=suggestion(keyword.arg or "", _OPTIONS[path], f"its arguments are: {', '.join(_OPTIONS[path])}"),
             )
         if keyword.arg == "private":
             private = private or condition(context, keyword.value) is True

@@ -6,7 +6,7 @@ import ast
 import builtins
 import math
 
-from gristmill.errors import Note, close_match
+from gristmill.errors import Note, close_match, suggestion
 from gristmill.ir.dtype import DType
 from gristmill.ir.expr import Expr, FloatImm, IntImm, Load
 from gristmill.script.context import Context
@@ -179,13 +179,12 @@ def _import(context: Context, definition: Definition, module: str, level: int, i
             if inner == "":
                 return Namespace("script")
             if inner not in _SCRIPT_NAMES:
-                meant = close_match(inner, [*_SCRIPT_NAMES])
                 raise context.mistake(
                     "GM0214",
                     node,
                     f"`{module}` has no `{inner}`",
                     label="not known",
-                    hint=f"did you mean `{meant}`?" if meant else f"write `from {module} import tir as T, ir as I`",
+                    hint=suggestion(inner, [*_SCRIPT_NAMES], f"write `from {module} import tir as T, ir as I`"),
                 )
             return Namespace(_SCRIPT_NAMES[inner])
         if module == "gristmill" and inner in ("", "script"):
@@ -207,15 +206,12 @@ def file_member(context: Context, file: File, node: ast.expr | ast.alias, name: 
     """A name of another file of the project."""
     definition = file.definitions.get(name)
     if definition is None:
-        meant = close_match(name, [*file.definitions])
         raise context.mistake(
             "GM0211",
             node,
             f"{file.name} does not define `{name}`",
             label="not defined there",
-            hint=f"did you mean `{meant}`?"
-            if meant
-            else f"it defines {', '.join([*file.definitions][:8]) or 'nothing'}",
+            hint=suggestion(name, [*file.definitions], f"it defines {', '.join([*file.definitions][:8]) or 'nothing'}"),
         )
     inner = Context(context.project, file, None)
     at = node if isinstance(node, ast.expr) else ast.copy_location(ast.Name(name), node)

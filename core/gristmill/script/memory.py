@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gristmill.errors import close_match
+from gristmill.errors import suggestion
 from gristmill.ir.build import cast, const, constant_value
 from gristmill.ir.expr import Expr, IntImm, Load, Mul, Ramp, Sub
 from gristmill.ir.memory import Buffer, Range, Region
@@ -40,13 +40,12 @@ def buffer_member(context: Context, node: ast.Attribute, buffer: Buffer) -> Valu
         return buffer.rank
     if name == "scope":
         return Method("scope", buffer)
-    meant = close_match(name, MEMBERS)
     raise context.mistake(
         "GM0284",
         node,
         f"buffers have no `{name}`",
         label="not known",
-        hint=f"did you mean `{meant}`?" if meant else f"buffers have {', '.join(MEMBERS)}",
+        hint=suggestion(name, MEMBERS, f"buffers have {', '.join(MEMBERS)}"),
     )
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gristmill.errors import InternalError, Note, Place, close_match
+from gristmill.errors import InternalError, Note, Place, suggestion
 from gristmill.ir.dtype import DType
 from gristmill.ir.module import Extern, Module
 from gristmill.script.constants import check_params, constant_of
@@ -99,13 +99,12 @@ class Project:
         definitions = owner.file.classes.get(owner.name, {})
         definition = definitions.get(node.attr)
         if definition is None:
-            meant = close_match(node.attr, [*definitions])
             raise context.mistake(
                 "GM0284",
                 node,
                 f"the module `{owner.name}` has no `{node.attr}`",
                 label="not known",
-                hint=f"did you mean `{meant}`?" if meant else f"it has {', '.join(definitions) or 'no functions'}",
+                hint=suggestion(node.attr, [*definitions], f"it has {', '.join(definitions) or 'no functions'}"),
             )
         if definition.kind == "function":
             return self.callee_of(owner.file, node.attr, definition, context, owner.name)
@@ -300,16 +299,13 @@ class Project:
                 chosen.append(by_name[name])
                 continue
             private = any(callee.name == name for callee in roots)
-            meant = close_match(name, [*by_name])
             self.problems.add(
                 mistake(
                     "GM0207",
                     Place(file.name, 1, 1, 1, 1),
                     f"{file.name} has no public function `{name}`" + (": it is private" if private else ""),
                     label="not there",
-                    hint=f"did you mean `{meant}`?"
-                    if meant
-                    else f"its public functions are {', '.join(by_name) or 'none'}",
+                    hint=suggestion(name, [*by_name], f"its public functions are {', '.join(by_name) or 'none'}"),
                 )
             )
         return chosen

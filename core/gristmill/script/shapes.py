@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from gristmill.errors import close_match
+from gristmill.errors import suggestion
 from gristmill.ir.dtype import FLOAT32, HANDLE, INT64, SCALARS, DType
 from gristmill.ir.expr import Expr, IntImm, Var
 from gristmill.ir.memory import Buffer, PointerType, Scope
@@ -214,13 +214,12 @@ def scope_of(context: Context, node: ast.expr) -> Scope:
         return Scope(text)
     except ValueError:
         known = [scope.value for scope in Scope]
-        meant = close_match(text, known)
         raise context.mistake(
             "GM0230",
             node,
             f"{text!r} is not a scope of memory",
             label="not known",
-            hint=f'did you mean "{meant}"?' if meant else f"scopes are {', '.join(known)}",
+            hint=suggestion(text, known, f"scopes are {', '.join(known)}", form='"{}"'),
         ) from None
 
 

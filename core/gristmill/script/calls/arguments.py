@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from gristmill.errors import close_match
+from gristmill.errors import suggestion
 from gristmill.script.context import Context
 
 
@@ -43,13 +43,12 @@ def bind(
             )
     for keyword in call.keywords:
         if keyword.arg is None or keyword.arg not in known:
-            meant = close_match(keyword.arg or "", names)
             raise context.mistake(
                 "GM0292",
                 keyword,
                 f"`{title}` has no argument `{keyword.arg or '**'}`",
                 label="not known",
-                hint=f"did you mean `{meant}`?" if meant else f"its arguments are: {', '.join(names) or 'none'}",
+                hint=suggestion(keyword.arg or "", names, f"its arguments are: {', '.join(names) or 'none'}"),
             )
         if keyword.arg in found:
             raise context.mistake(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 
-from gristmill.errors import close_match
+from gristmill.errors import suggestion
 from gristmill.ir.build import const
 from gristmill.ir.expr import And, Expr, Var
 from gristmill.ir.functor import substitute
@@ -220,13 +220,14 @@ def _block_attribute(context: Context, call: ast.Call) -> Value:
         name = key.value if isinstance(key, ast.Constant) else None
         plain = str(name).removeprefix("tirx.").removeprefix("tir.")
         if plain not in _BLOCK_ATTRIBUTES_IGNORED:
-            meant = close_match(plain, _BLOCK_ATTRIBUTES_IGNORED)
             raise context.mistake(
                 "GM0336",
                 key or node,
                 f"blocks have no attribute {name!r}",
                 label="not known",
-                hint=f'did you mean "{meant}"?' if meant else "leave it out; schedules of TVM have no effect here",
+                hint=suggestion(
+                    plain, _BLOCK_ATTRIBUTES_IGNORED, "leave it out; schedules of TVM have no effect here", form='"{}"'
+                ),
             )
     return None
 

@@ -6,7 +6,7 @@ import ast
 import math
 from collections.abc import Callable, Mapping
 
-from gristmill.errors import close_match
+from gristmill.errors import suggestion
 from gristmill.ir.build import const
 from gristmill.ir.dtype import FLOAT32, INT64, SCALARS, DType, parse_dtype
 from gristmill.ir.expr import Cast, Expr, FloatImm, IntImm, Reinterpret
@@ -25,13 +25,12 @@ def dtype_from_text(context: Context, node: Positioned, text: str) -> DType:
     try:
         return parse_dtype(text)
     except ValueError as error:
-        meant = close_match(text, [*map(str, SCALARS), "handle"])
         raise context.mistake(
             "GM0228",
             node,
             f"{text!r} is not a type",
             label="not a type",
-            hint=f'did you mean "{meant}"?' if meant else str(error),
+            hint=suggestion(text, [*map(str, SCALARS), "handle"], str(error), form='"{}"'),
         ) from None
 
 

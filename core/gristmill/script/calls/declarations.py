@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from gristmill.errors import close_match
+from gristmill.errors import suggestion
 from gristmill.ir.dtype import INT32
 from gristmill.ir.module import CallingConvention, LaunchParameters
 from gristmill.ir.stmt import ThreadAxis
@@ -65,13 +65,12 @@ def _one_attribute(context: Context, key: ast.expr, name: str, node: ast.expr) -
     if plain in _IGNORED:
         return
     if plain not in _KNOWN:
-        meant = close_match(plain, [*_KNOWN, *_IGNORED])
         raise context.mistake(
             "GM0236",
             key,
             f"functions have no attribute {name!r}",
             label="not known",
-            hint=f'did you mean "{meant}"?' if meant else f"attributes are {', '.join(_KNOWN)}",
+            hint=suggestion(plain, [*_KNOWN, *_IGNORED], f"attributes are {', '.join(_KNOWN)}", form='"{}"'),
         )
     from gristmill.script.expressions import lower
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 
-from gristmill.errors import Note, close_match
+from gristmill.errors import Note, close_match, suggestion
 from gristmill.ir.dtype import INT32, VOID, DType
 from gristmill.ir.expr import BufferRef, CallExtern, CallFunction, CallPacked, Expr, IntImm, StringImm, Var
 from gristmill.ir.memory import Buffer
@@ -214,15 +214,16 @@ def _extern(context: Context, call: ast.Call) -> Value:
         bind(context, call, ("dtype", "symbol"))
     symbol = constant_text(context, nodes[0], "the symbol")
     if symbol not in context.project.externs:
-        meant = close_match(symbol, [*context.project.externs])
         raise context.mistake(
             "GM0302",
             nodes[0],
             f"the symbol `{symbol}` is not declared",
             label="not declared",
-            hint=f"did you mean `{meant}`?"
-            if meant
-            else f'write `extern = {{ {symbol} = "LIBRARY" }}` in the [[module]] of kernels.toml',
+            hint=suggestion(
+                symbol,
+                [*context.project.externs],
+                f'write `extern = {{ {symbol} = "LIBRARY" }}` in the [[module]] of kernels.toml',
+            ),
         )
     passed = tuple(_raw_argument(context, node, tensors=False) for node in nodes[1:])
     context.project.used_externs.setdefault(symbol, context.project.externs[symbol])
@@ -358,13 +359,14 @@ def _intrinsic(context: Context, call: ast.Call) -> Value:
 
 
 def _unknown_intrinsic(context: Context, node: Positioned, title: str) -> Exception:
-    meant = close_match(title.rpartition(".")[2], sorted(_SURFACE))
     return context.mistake(
         "GM0294",
         node,
         f"the operation `{title}` is not part of the language",
         label="not here",
-        hint=f"did you mean `T.{meant}`?" if meant else "call the functions of `T`: `T.exp(x)`",
+        hint=suggestion(
+            title.rpartition(".")[2], sorted(_SURFACE), "call the functions of `T`: `T.exp(x)`", form="`T.{}`"
+        ),
     )
 
 

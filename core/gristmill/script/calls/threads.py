@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 
-from gristmill.errors import close_match
+from gristmill.errors import suggestion
 from gristmill.ir.build import const
 from gristmill.ir.expr import Expr
 from gristmill.ir.stmt import Barrier, BarrierScope, LoopHints, LoopKind, ThreadAxis
@@ -46,13 +46,12 @@ def hints(context: Context, node: ast.expr | None) -> LoopHints:
                 )  # fmt: skip
             vectorize = bool(found)
         elif name not in _IGNORED_HINTS:
-            meant = close_match(str(name), known)
             raise context.mistake(
                 "GM0316",
                 key or node,
                 f"loops have no annotation {name!r}",
                 label="not known",
-                hint=f'did you mean "{meant}"?' if meant else f"annotations are {', '.join(known[:3])}",
+                hint=suggestion(str(name), known, f"annotations are {', '.join(known[:3])}", form='"{}"'),
             )
     return LoopHints(unroll, width, vectorize)
 
@@ -138,13 +137,12 @@ def thread_axis(context: Context, node: ast.expr, text: str) -> ThreadAxis:
         return ThreadAxis(text)
     except ValueError:
         known = [axis.value for axis in ThreadAxis]
-        meant = close_match(text, known)
         raise context.mistake(
             "GM0317",
             node,
             f"{text!r} is not an axis of a launch",
             label="not known",
-            hint=f'did you mean "{meant}"?' if meant else f"axes are {', '.join(known)}",
+            hint=suggestion(text, known, f"axes are {', '.join(known)}", form='"{}"'),
         ) from None
 
 
@@ -233,13 +231,17 @@ def _attribute(context: Context, call: ast.Call) -> Value:
         return Launch(value.axis, index(context, args["value"]), name, context.span(call))
     if plain in _ATTRIBUTES_IGNORED:
         return Opening("nothing")
-    meant = close_match(plain, ("thread_extent", *_ATTRIBUTES_IGNORED))
     raise context.mistake(
         "GM0341",
         args["key"],
         f"the attribute {key!r} is not known",
         label="not known",
-        hint=f'did you mean "{meant}"?' if meant else 'of attributes, "thread_extent" has a meaning here',
+        hint=suggestion(
+            plain,
+            ("thread_extent", *_ATTRIBUTES_IGNORED),
+            'of attributes, "thread_extent" has a meaning here',
+            form='"{}"',
+        ),
     )
 
 
@@ -256,13 +258,12 @@ def _storage_sync(context: Context, call: ast.Call) -> Value:
     node = bind(context, call, ("scope",), ("is_load", "num_blocks"))["scope"]
     text = constant_text(context, node, "the scope of a barrier")
     if text not in _SYNC_SCOPES:
-        meant = close_match(text, [*_SYNC_SCOPES])
         raise context.mistake(
             "GM0340",
             node,
             f"{text!r} is not the scope of a barrier",
             label="not known",
-            hint=f'did you mean "{meant}"?' if meant else f"scopes of barriers are {', '.join(_SYNC_SCOPES)}",
+            hint=suggestion(text, [*_SYNC_SCOPES], f"scopes of barriers are {', '.join(_SYNC_SCOPES)}", form='"{}"'),
         )
     context.emit(Barrier(_SYNC_SCOPES[text], context.span(call)))
     return None
