@@ -17,12 +17,10 @@ from gristmill_llvm.context import FunctionContext
 from gristmill_llvm.launches import allocate_on_device
 from gristmill_llvm.machine import assembles_for
 from gristmill_llvm.memory import as_index
-from gristmill_llvm.messages import Form
-from gristmill_llvm.raising import raise_described
+from gristmill_llvm.raising import raise_without_memory
 from gristmill_llvm.refusals import refused_construct
 from gristmill_llvm.support import ALLOCATE, RELEASE
 from gristmill_llvm.types import memory_type
-from gristmill_llvm.writer import UNLIKELY
 
 STACK_BYTES = 256 << 10
 RECURSIVE_STACK_BYTES = 8 << 10
@@ -96,12 +94,7 @@ def _map_pages(context: FunctionContext, buffer: Buffer) -> None:
     size = _bytes(context, buffer)
     support.update((ALLOCATE, RELEASE))
     pointer = writer.value(f"call noalias ptr @{ALLOCATE}(i64 {size})")
-    bad, good = writer.new_label("no.memory"), writer.new_label("memory")
-    writer.branch_if(writer.value(f"icmp eq ptr {pointer}, null"), bad, good, UNLIKELY)
-    writer.block(bad)
-    message = (f"no memory for the buffer `{buffer.name}` of ", Form.UNSIGNED, " bytes")
-    raise_described(context, "MemoryError", message, (size,))
-    writer.block(good)
+    raise_without_memory(context, pointer, buffer, size)
     context.values[buffer.data] = pointer
     context.cleanups.append(lambda: writer.effect(f"call void @{RELEASE}(ptr {pointer}, i64 {size})"))
 

@@ -15,8 +15,7 @@ from gristmill.ir.stmt import Launch
 from gristmill_llvm import packed
 from gristmill_llvm.context import FunctionContext
 from gristmill_llvm.memory import as_index
-from gristmill_llvm.messages import Form
-from gristmill_llvm.raising import raise_described, raise_if
+from gristmill_llvm.raising import raise_if, raise_without_memory
 from gristmill_llvm.refusals import refused_construct
 from gristmill_llvm.writer import UNLIKELY
 
@@ -78,12 +77,7 @@ def allocate_on_device(context: FunctionContext, buffer: Buffer, size: str) -> N
     alignment = max(buffer.alignment, _LEAST_ALIGNMENT)
     code = _field(context, where, table.ALLOCATE)
     pointer = writer.value(f"call ptr {code}(ptr {device}, i64 {size}, i32 {alignment})")
-    bad, good = writer.new_label("no.memory"), writer.new_label("memory")
-    writer.branch_if(writer.value(f"icmp eq ptr {pointer}, null"), bad, good, UNLIKELY)
-    writer.block(bad)
-    message = (f"no memory of the device for the buffer `{buffer.name}` of ", Form.UNSIGNED, " bytes")
-    raise_described(context, "MemoryError", message, (size,))
-    writer.block(good)
+    raise_without_memory(context, pointer, buffer, size, " of the device")
     context.values[buffer.data] = pointer
     release = _field(context, where, table.RELEASE)
     context.cleanups.append(lambda: writer.effect(f"call void {release}(ptr {device}, ptr {pointer})"))

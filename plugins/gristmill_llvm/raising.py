@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gristmill.ir.expr import Call, Expr
+from gristmill.ir.memory import Buffer
 from gristmill_llvm.context import FAIL, RAISE, FunctionContext
 from gristmill_llvm.message_support import RAISE as RAISE_FUNCTION
 from gristmill_llvm.messages import MESSAGES, TEXTS, Form
@@ -77,6 +78,17 @@ def raise_described(context: FunctionContext, kind: str, parts: Sequence[str | F
     context.clean_up()
     context.raised.append((str(context.generation.messages.message(kind, parts)), writer.label))
     writer.branch(RAISE)
+
+
+def raise_without_memory(context: FunctionContext, pointer: str, buffer: Buffer, size: str, of: str = "") -> None:
+    """Leave the function with a MemoryError if the pointer to what was to be the buffer's ``size`` bytes is null."""
+    writer = context.writer
+    bad, good = writer.new_label("no.memory"), writer.new_label("memory")
+    writer.branch_if(writer.value(f"icmp eq ptr {pointer}, null"), bad, good, UNLIKELY)
+    writer.block(bad)
+    message = (f"no memory{of} for the buffer `{buffer.name}` of ", Form.UNSIGNED, " bytes")
+    raise_described(context, "MemoryError", message, (size,))
+    writer.block(good)
 
 
 def _message_value(context: FunctionContext, part: Expr) -> tuple[str, Form]:

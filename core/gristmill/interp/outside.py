@@ -8,7 +8,7 @@ import numpy as np
 
 from gristmill.interp.formats import rounding_to
 from gristmill.interp.memory import Pointer, Tensor
-from gristmill.interp.reports import report
+from gristmill.interp.reports import ExecutionError, report
 from gristmill.interp.state import Execution
 from gristmill.ir.dtype import DType, TypeCode
 
@@ -58,12 +58,7 @@ def call_extern(execution: Execution, site: int, symbol: str, args: tuple[Any, .
     """Call what stands for a C symbol. Pointers become arrays of bytes."""
     function = execution.options.externs.get(symbol)
     if function is None:
-        raise report(
-            "GM0518",
-            f"the executor has nothing to run for the C symbol `{symbol}`",
-            execution.sites[site],
-            hint="give a Python function for it in the option `externs`",
-        )
+        raise _nothing_to(f"run for the C symbol `{symbol}`", "externs", execution, site)
     return _result(function(*(_flat_array_of(arg) if isinstance(arg, Pointer) else _plain(arg) for arg in args)), dtype)
 
 
@@ -71,12 +66,7 @@ def call_packed(execution: Execution, site: int, name: str, args: tuple[Any, ...
     """Call what stands for a registered function. Tensors become NumPy arrays."""
     function = execution.options.packed.get(name)
     if function is None:
-        raise report(
-            "GM0518",
-            f"the executor has nothing to run for the packed function `{name}`",
-            execution.sites[site],
-            hint="give a Python function for it in the option `packed`",
-        )
+        raise _nothing_to(f"run for the packed function `{name}`", "packed", execution, site)
     return _result(function(*(_plain(arg) for arg in args)), dtype)
 
 
@@ -93,13 +83,13 @@ def launch_elsewhere(
         return
     launcher = execution.options.launcher
     if launcher is None:
-        raise report(
-            "GM0518",
-            f"the executor has nothing to launch for the kernel `{kernel}`, which is only declared here",
-            execution.sites[site],
-            hint="give a Python function that launches it in the option `launcher`",
-        )
+        raise _nothing_to(f"launch for the kernel `{kernel}`, only declared here", "launcher", execution, site)
     launcher(kernel, args, extents, dynamic_shared or 0)
+
+
+def _nothing_to(what: str, option: str, execution: Execution, site: int) -> ExecutionError:
+    hint = f"give a Python function for it in the option `{option}`"
+    return report("GM0518", f"the executor has nothing to {what}", execution.sites[site], hint=hint)
 
 
 def _plain(arg: Any) -> Any:

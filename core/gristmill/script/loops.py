@@ -17,8 +17,8 @@ from gristmill.script.values import Intrinsic, Launch, Loops, Value, describe
 Body = Callable[[Context, Sequence[ast.stmt]], Stmt]
 
 
-def for_loop(context: Context, node: ast.For, lower_list: Body) -> None:
-    """``for i in range(...)``, ``for i, j in T.grid(...)`` and the other loops of the language."""
+def refuse_else(context: Context, node: ast.For | ast.While) -> None:
+    """Refuse a loop with an ``else``."""
     if node.orelse:
         raise context.mistake(
             "GM0313",
@@ -27,6 +27,11 @@ def for_loop(context: Context, node: ast.For, lower_list: Body) -> None:
             label="belongs to the else of the loop",
             hint="set a local bool in the loop, and test it after",
         )
+
+
+def for_loop(context: Context, node: ast.For, lower_list: Body) -> None:
+    """``for i in range(...)``, ``for i, j in T.grid(...)`` and the other loops of the language."""
+    refuse_else(context, node)
     loops = _loops(context, node.iter)
     names = _names(context, node, len(loops.bounds))
     if loops.kind is LoopKind.VECTORIZED:

@@ -16,7 +16,7 @@ from gristmill.script.blocks import with_statement
 from gristmill.script.context import Context, Enclosing
 from gristmill.script.expressions import lower
 from gristmill.script.local_scalars import declare_locals
-from gristmill.script.loops import for_loop, launch_loop
+from gristmill.script.loops import for_loop, launch_loop, refuse_else
 from gristmill.script.operands import as_bool, as_operand, condition, fit, typed
 from gristmill.script.problems import Mistake, Reported
 from gristmill.script.values import Launch, Local, Opening
@@ -180,14 +180,7 @@ def _if(context: Context, node: ast.If) -> None:
 
 
 def _while(context: Context, node: ast.While) -> None:
-    if node.orelse:
-        raise context.mistake(
-            "GM0313",
-            node.orelse[0],
-            "a loop has no `else` in a kernel",
-            label="belongs to the else of the loop",
-            hint="set a local bool in the loop, and test it after",
-        )
+    refuse_else(context, node)
     with context.only_sometimes("the condition of a `while`"):
         test = as_bool(context, node.test, condition(context, node.test))
     context.enclosing.append(Enclosing("while", LoopKind.SERIAL, context.source.place(node)))
