@@ -45,7 +45,7 @@ from dataclasses import dataclass
 
 from gristmill.errors import Diagnostic, UserError
 from gristmill.ir.functor import walk
-from gristmill.ir.module import CallingConvention, Function, Module
+from gristmill.ir.module import Function, Module
 from gristmill.ir.span import Span, place_of
 from gristmill.ir.stmt import DeviceRegion, Launch
 from gristmill.ir.target import Target
@@ -53,6 +53,7 @@ from gristmill.passes.manager import Pass
 from gristmill_launch.copies import renewed_function, with_host_calls
 from gristmill_launch.extent_calls import with_extent_calls_before
 from gristmill_launch.sides import HOST, Calls, Names, is_host
+from gristmill_launch.written_kernels import check_written_kernels, is_kernel
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,12 @@ class BindTargets(Pass):
         """The module with a target on every function that is reached.
 
         Raises UserError: GM0442 for recursion on the device, GM0449 for a launch that a device would make, GM0658 for
-        a function whose stated target does not fit where it is called.
+        a function whose stated target does not fit where it is called, GM0669 for a kernel whose stated launch
+        parameters are not those of its code.
         """
         if self.target is None:
             return module
+        check_written_kernels(module)
         module = module.with_functions(with_extent_calls_before(function) for function in module.functions)
         return _Binding(module, self.target).run()
 
@@ -91,7 +94,7 @@ class _Binding:
         found: list[Function] = []
         for function in self.module.functions:
             if function.name in self.on_device:
-                symbol = function.facts.symbol if self.is_kernel(function) else None
+                symbol = function.facts.symbol if is_kernel(function) else None
                 found.append(_bound(function, self.device_of(function), symbol))
             if function.name in self.on_host:
                 host = with_host_calls(function, both)
@@ -101,9 +104,6 @@ class _Binding:
             if function.name not in self.on_host and function.name not in self.on_device:
                 found.append(function)
         return self.module.with_functions(found)
-
-    def is_kernel(self, function: Function) -> bool:
-        return function.facts.convention is CallingConvention.DEVICE_KERNEL
 
     def device_of(self, function: Function) -> Target:
         """The device that runs a function: the one that it states, which is of the build's kind, or the build's."""
@@ -115,7 +115,7 @@ class _Binding:
         return target is not None and not function.is_public and not is_host(target)
 
     def roots(self) -> list[Function]:
-        plain = [function for function in self.module.functions if not self.is_kernel(function)]
+        plain = [function for function in self.module.functions if not is_kernel(function)]
         public = [function for function in plain if function.is_public]
         called = {name for calls in self.calls.values() for name in calls.all}
         return public or [
@@ -125,7 +125,7 @@ class _Binding:
     def reach(self) -> None:
         """Find what host and device reach, with the first call of it."""
         waiting: list[tuple[str, bool, Span | None]] = [(root.name, False, root.span) for root in self.roots()]
-        kernels = [function for function in self.module.functions if self.is_kernel(function)]
+        kernels = [function for function in self.module.functions if is_kernel(function)]
         waiting += [(kernel.name, True, kernel.span) for kernel in kernels]
         while waiting:
             name, device, span = waiting.pop(0)
@@ -140,6 +140,9 @@ class _Binding:
             reached[name] = span
             calls = self.calls[name]
             inside = calls.all if device else calls.device
+            for callee, call in calls.all.items():
+                if callee in self.functions and is_kernel(self.functions[callee]):
+                    raise self.called_kernel(self.functions[callee], call.span)
             waiting += [(callee, True, call.span) for callee, call in inside.items()]
             if not device:
                 waiting += [(callee, False, call.span) for callee, call in calls.host.items()]
@@ -152,6 +155,11 @@ class _Binding:
             raise self.wrong_target(function, f"is for the host ({stated}), and code of the device calls it", span)
         if not is_host(stated) and stated.kind != self.target.kind:
             raise self.wrong_target(function, f"is for {stated}, and this is a build for {self.target}", span)
+
+    def called_kernel(self, function: Function, span: Span | None) -> UserError:
+        message = f"`{function.name}` has the calling convention of kernels, which are launched, not called"
+        hint = "leave calling_conv and kernel_launch_params out, and state the device as its target"
+        return UserError(Diagnostic("GM0658", message, place_of(span), label="called here", hint=hint))
 
     def wrong_target(self, function: Function, what: str, span: Span | None) -> UserError:
         hint = "leave the target out: a function runs where it is called"

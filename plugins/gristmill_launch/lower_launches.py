@@ -83,7 +83,7 @@ class LowerLaunches(Pass):
 
         Raises UserError: GM0652-GM0657 for launches that cannot be, GM0658 for a call that its target does not allow,
         GM0659 and GM0666 for host code that touches memory of the device, or hands it to functions of the host;
-        GM0667 for code of the device that calls a function of the host.
+        GM0667 and GM0670 for what code of the device cannot call.
         """
         if self.target is None:
             return module

@@ -243,6 +243,73 @@ def told(x: T.Buffer((4,), "float32"), t: T.int64):
                ^^^^^^^^^^^^^^^^^^^^^^^^^^^ GM0667 outside of the loops over threads
     x[t] = x[t] * 2
 """,
+    "a launch parameter without a loop": """
+@T.prim_func
+def f(x: T.Buffer((4,), "float32")):
+    T.func_attr({"calling_conv": 2, "kernel_launch_params": ["threadIdx.x", "threadIdx.y"]})
+    for t in T.thread_binding(4, "threadIdx.x"):
+        x[t] = x[t] * 2
+        ^^^^^^^^^^^^^^^ GM0669 4:1- leave calling_conv and kernel_launch_params out
+""",
+    "a loop without a launch parameter": """
+@T.prim_func
+def f(x: T.Buffer((4, 4), "float32")):
+    T.func_attr({"calling_conv": 2, "kernel_launch_params": ["threadIdx.x"]})
+    for t in T.thread_binding(4, "threadIdx.x"):
+        for u in T.thread_binding(4, "threadIdx.y"):
+            x[t, u] = x[t, u] * 2
+            ^^^^^^^^^^^^^^^^^^^^^ GM0669 7:9- leave calling_conv and kernel_launch_params out
+""",
+    "a launch parameter for dynamic memory that there is not": """
+@T.prim_func
+def f(x: T.Buffer((4,), "float32")):
+    T.func_attr({"calling_conv": 2, "kernel_launch_params": ["threadIdx.x", "tir.use_dyn_shared_memory"]})
+    for t in T.thread_binding(4, "threadIdx.x"):
+        x[t] = x[t] * 2
+        ^^^^^^^^^^^^^^^ GM0669 4:1- leave calling_conv and kernel_launch_params out
+""",
+    "dynamic memory without a launch parameter": """
+@T.prim_func
+def f(x: T.Buffer((4,), "float32")):
+    T.func_attr({"calling_conv": 2, "kernel_launch_params": ["threadIdx.x"]})
+    for t in T.thread_binding(4, "threadIdx.x"):
+        s = T.alloc_buffer((4,), "float32", scope="shared.dyn")
+            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ GM0669 leave calling_conv and kernel_launch_params out
+        s[t] = x[t]
+        x[t] = s[t]
+""",
+    "a launch parameter twice": """
+@T.prim_func
+def f(x: T.Buffer((4,), "float32")):
+    T.func_attr({"calling_conv": 2, "kernel_launch_params": ["threadIdx.x", "threadIdx.x"]})
+    for t in T.thread_binding(4, "threadIdx.x"):
+        x[t] = x[t] * 2
+        ^^^^^^^^^^^^^^^ GM0669 4:1- leave calling_conv and kernel_launch_params out
+""",
+    "a kernel that is called": """
+@T.prim_func
+def f(x: T.Buffer((4,), "float32")):
+    double(x)
+    ^^^^^^^^^ GM0658 state the device as its target
+
+@T.prim_func
+def double(x: T.Buffer((4,), "float32")):
+    T.func_attr({"calling_conv": 2, "kernel_launch_params": ["threadIdx.x"]})
+    for t in T.thread_binding(4, "threadIdx.x"):
+        x[t] = x[t] * 2
+""",
+    "a helper with threads of its own": """
+@T.prim_func
+def f(x: T.Buffer((4, 64), "float32")):
+    for b in T.thread_binding(4, "blockIdx.x"):
+        row(x, b)
+
+@T.prim_func(private=True)
+def row(x: T.Buffer((4, 64), "float32"), b: T.int64):
+    for t in T.thread_binding(64, "threadIdx.x"):
+        x[b, t] = x[b, t] * 2
+        ^^^^^^^^^^^^^^^^^^^^^ GM0670 10:5- into the function that launches
+""",
     "a launch in a vectorized loop": """
 @T.prim_func
 def f(x: T.Buffer((4, 64), "float32")):
@@ -359,7 +426,20 @@ def test_unequal_extents_that_only_a_call_shows_raise_before_the_launch() -> Non
     assert not x.any()
 
 
-PYTHON_PAGES = ["GM0646", "GM0652", "GM0653", "GM0654", "GM0655", "GM0656", "GM0658", "GM0659", "GM0666", "GM0667"]
+PYTHON_PAGES = [
+    "GM0646",
+    "GM0652",
+    "GM0653",
+    "GM0654",
+    "GM0655",
+    "GM0656",
+    "GM0658",
+    "GM0659",
+    "GM0666",
+    "GM0667",
+    "GM0669",
+    "GM0670",
+]
 
 
 @pytest.mark.parametrize("code", PYTHON_PAGES)
