@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gristmill.errors import Diagnostic, InternalError, UserError
+from gristmill.files import replace_file
 from gristmill.pack import container
 from gristmill.pack.codec import decode, encode
-from gristmill.files import replace_file
 from gristmill.pack.format import LARGEST_MANIFEST, LARGEST_PACK, MANIFEST_NAME, Manifest, Member
 from gristmill.pack.names import clash, name_fault
 
