@@ -1,8 +1,10 @@
-"""Options of the whole suite."""
+"""Options of the whole suite, and the fixture that compares texts with golden files."""
 
 from __future__ import annotations
 
 import pytest
+
+pytest_plugins = ["gristmill.testing.golden_fixture"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -44,16 +44,24 @@ def blocks(tmp_path_factory: pytest.TempPathFactory) -> BuildReport:
     return build(BLOCKS / "kernels.toml", output=tmp_path_factory.mktemp("packs"))
 
 
-@pytest.mark.parametrize("optimization", [3, 0])
+SIZES = [
+    (16, 16, 16, 128),
+    (37, 21, 35, 1300),
+    (3, 300, 1, 257),
+    (1, 1, 1, 1),
+    (0, 5, 3, 0),
+    (4, 0, 2, 3),
+    (5, 3, 0, 2),
+]
+"""Rows, columns, the extent of products, and values of lines: multiples of blocks, others, and none."""
+
+
+@pytest.mark.parametrize(("size", "optimization"), [*((size, 3) for size in SIZES), ((18, 5, 17, 130), 0)])
 @pytest.mark.parametrize("name", ["tiles", "collectives"])
-@pytest.mark.parametrize(
-    "size",
-    [(16, 16, 16, 128), (37, 21, 35, 1300), (3, 300, 1, 257), (1, 1, 1, 1), (0, 5, 3, 0), (4, 0, 2, 3), (5, 3, 0, 2)],
-)
 def test_blocks_of_threads_compute_what_numpy_does(
     name: str, size: tuple[int, int, int, int], optimization: int
 ) -> None:
-    """Also for sizes that are no multiples, and for none; and a race would be an error."""
+    """With optional passes and without; a race would be an error."""
     module = parse_file(BLOCKS / "kernels" / f"{name}.py", root=BLOCKS).module
     backend = ReferenceBackend(optimization=optimization)
     functions = set()
