@@ -11,7 +11,8 @@ from gristmill.schedule.memory_roots import memory_roots
 from gristmill.testing.pass_equivalence import kernels
 
 HEAD = """@T.prim_func
-def f(a: T.Buffer(("n", "m"), "int64"), b: T.Buffer(("n",), "int64"), c: T.Buffer(("n * m",), "int64"), k: T.int64):
+def f(a: T.Buffer(("n", "m"), "int64"), b: T.Buffer(("n",), "int64"), c: T.Buffer(("n * m",), "int64"), k: T.int64,
+      d: T.Buffer((4, 1, "n", "m"), "int64"), e: T.Buffer(("l", "n", "m"), "int64")):
 """
 
 
@@ -58,6 +59,36 @@ def independent(*lines: str) -> list[str]:
             ["for t in range((n + 7) // 8):", "    for i in range(t * 8, T.min(n, t * 8 + 9)):", "        b[i] = 1"],
             [],
         ),
+        # Digits of one number.
+        (["for i in range(n * m):", "    a[i // m, i % m] = i"], ["i"]),
+        (["for i in range(n * m):", "    a[i % n, i // n] = i"], ["i"]),
+        (["for i in range(n * m):", "    a[i % m, i // m] = i"], ["i"]),
+        (["for i in range(n * m):", "    a[i // m % n, i % m] = i"], ["i"]),
+        (["for i in range(n * m):", "    c[i % m * n + i // m] = i"], ["i"]),
+        (["for i in range(n * m):", "    c[i // m * m + i % m] = i"], ["i"]),
+        (["for i in range(64):", "    a[i // 8, i % 8] = i"], ["i"]),
+        (["for i in range(64):", "    a[i >> 3, i & 7] = i"], ["i"]),
+        (["for i in range(64):", "    b[i % 8 * 8 + i // 8] = i"], ["i"]),
+        (["for i in range(64):", "    a[T.truncdiv(i, 8), T.truncmod(i, 8)] = i"], ["i"]),
+        (["for i in range(64):", "    a[(63 - i) // 8, (63 - i) % 8] = i"], ["i"]),
+        (["for i in range(3, 64):", "    a[(i + 5) // 8, (i + 5) % 8] = a[(i + 5) // 8, (i + 5) % 8] + 1"], ["i"]),
+        (["for i in range(k):", "    a[i // m, i % m] = i"], ["i"]),
+        (["for y, i in T.grid(4, n * m):", "    d[y, i // (n * m), i // m % n, i % m] = i"], ["y", "i"]),
+        (["for i in range(k):", "    e[i // (n * m), i // m % n, i % m] = i"], ["i"]),
+        (["for i in range(k):", "    e[i // m // n, i // m % n, i % m] = i"], ["i"]),
+        (["for i in range(k):", "    e[i // (n * m), i % (n * m) // m, i % m] = i"], ["i"]),
+        (["for i, j in T.grid(n, m):", "    a[(i * m + j) // m, (i * m + j) % m] = i"], ["i", "j"]),
+        (["for i, j in T.grid(n // 4, m):", "    for s in range(4):", "        a[i * 4 + s, j] = i"], ["i", "j", "s"]),
+        # Digits that do not suffice, or are those of different numbers.
+        (["for i in range(n * m):", "    a[i // m, i % n] = i"], []),
+        (["for i in range(n * m):", "    a[i // m, 0] = i"], []),
+        (["for i in range(64):", "    a[i // 8, i % 4] = i"], []),
+        (["for i in range(64):", "    a[i // 8 % 4, i % 8] = i"], []),
+        (["for i in range(64):", "    b[i % 8 * 4 + i // 8] = i"], []),
+        (["for i in range(k):", "    a[i // k, i % k] = i"], []),
+        (["for i in range(k):", "    e[i // m % n, i // m % n, i % m] = i"], []),
+        (["for i in range(64):", "    a[i // 8, (i + 1) % 8] = i"], []),
+        (["for i in range(64):", "    a[i // 8, i % 8] = a[i // 8, (i + 1) % 8]"], []),
         # The word of an author.
         (
             [

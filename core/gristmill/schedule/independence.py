@@ -3,7 +3,8 @@
 For each memory that the nest writes, the loops are found whose iteration *follows from the element*: if two accesses
 touch the same element, they belong to the same iteration of that loop. An index ``K*v + r`` says so if ``r`` spans less
 than ``K``; once ``v`` is known, it counts as fixed for the other loops, so that ``y*w + x`` gives ``y`` first and then
-``x``. A loop is independent if its iteration follows from the element in all written memory. Of blocks, the author's
+``x``. Quotients and remainders are known in the same way, and give what they are digits of: ``[i // w, i % w]`` gives
+``i``. A loop is independent if its iteration follows from the element in all written memory. Of blocks, the author's
 word is taken: the values of spatial axes may run in any order.
 """
 
@@ -21,6 +22,7 @@ from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer
 from gristmill.ir.stmt import Allocate, AxisKind, Bind, Block, For, Stmt, Store
 from gristmill.passes.renewal import defined_variables
+from gristmill.schedule.digits import Digits, factors, sizes_in
 from gristmill.schedule.polynomials import Monomial, Polynomial, Polynomials
 
 
@@ -69,8 +71,15 @@ class Independence:
         """The number of the last iteration, for the atoms of loops."""
         self.memory: dict[Var, _Accesses] = {}
         self.axes: list[Polynomial] = []
+        self.digits = Digits(self.polynomials, set())
         for loop in loops:
             self._enter(loop)
+        self.positive = set[int]()
+        """Sizes that are not 0 if there is an iteration."""
+        for loop in loops:
+            if loop in self.atoms:
+                extent = self.last[self.atoms[loop]] + Polynomial.constant(1)
+                self.positive |= factors(extent, self.polynomials)
         for bind in binds:
             self._name(bind.var, bind.value)
         self._gather(body)
@@ -92,10 +101,12 @@ class Independence:
         for root, accesses in self.memory.items():
             if root in self.written and root not in self.private:
                 if accesses.known and len(accesses.buffers) == 1:
-                    found &= self._following(list(zip(*accesses.indices, strict=True)))
+                    (buffer,) = accesses.buffers
+                    positive = self.positive | sizes_in(buffer.shape, self.polynomials)
+                    found &= self._following(list(zip(*accesses.indices, strict=True)), positive)
                 else:
                     found = set()
-        found |= self._following([(axis,) for axis in self.axes])
+        found |= self._following([(axis,) for axis in self.axes], self.positive)
         return [loop for loop in self.loops if self.atoms.get(loop) in found]
 
     # What is in the nest ----------------------------------------------------------------------------------------------
@@ -113,6 +124,11 @@ class Independence:
         self.atoms[loop] = number
         self.last[number] = extent - Polynomial.constant(1)
         polynomials.values[loop.var] = value
+        low, high = polynomials.least(value), polynomials.greatest(value)
+        low = loop.var.dtype.minimum if low is None else low
+        high = loop.var.dtype.maximum if high is None else high
+        if low <= high and Interval(low, high).fits(loop.var.dtype):
+            polynomials.simplifier.bounds.set(loop.var, Interval(low, high))
 
     def _stays_in_type(self, loop: For, value: Polynomial) -> bool:
         minimum = constant_value(loop.minimum)
@@ -174,18 +190,49 @@ class Independence:
 
     # What follows from an element -------------------------------------------------------------------------------------
 
-    def _following(self, dimensions: Sequence[Sequence[Polynomial]]) -> set[int]:
-        """The atoms of loops whose iteration follows from the values of these indices, one sequence a dimension."""
+    def _following(self, dimensions: Sequence[Sequence[Polynomial]], positive: set[int]) -> set[int]:
+        """The atoms of loops whose iteration follows from the values of these indices, one sequence a dimension.
+
+        ``positive`` are the sizes that are not 0 where the memory has an element.
+        """
+        known = list(dimensions)
+        self.digits = Digits(self.polynomials, positive)
+        for indices in dimensions:
+            for index in indices:
+                for atom in index.atoms():
+                    self.digits.add(atom)
         found: set[int] = set()
         while True:
             more = {
                 number
-                for number in self.atoms.values()
-                if number not in found and any(self._follows(number, indices, found) for indices in dimensions)
+                for number in (*self.atoms.values(), *self.digits.found)
+                if number not in found and any(self._follows(number, indices, found) for indices in known)
             }
             if not more:
-                return found
+                return found & set(self.atoms.values())
             found |= more
+            for whole in self.digits.known_numbers(found, self._most):
+                known.append((whole,))
+                for atom in whole.atoms():
+                    self.digits.add(atom)
+
+    def _most(self, number: Polynomial) -> Polynomial | None:
+        """What a number does not exceed, and that it is not negative; None if that is not known."""
+        least = self.polynomials.least(number)
+        if least is None or least < 0:
+            return None
+        total = Polynomial()
+        for monomial, coefficient in number.terms.items():
+            moving = [atom for atom in monomial if self._moves(atom)]
+            if not moving:
+                total = total + Polynomial({monomial: coefficient})
+                continue
+            rest = tuple(atom for atom in monomial if atom != moving[0])
+            end = self._reach(moving[0], rest) if len(moving) == 1 and coefficient > 0 else None
+            if end is None:
+                return None
+            total = total + Polynomial({rest: coefficient}) * end
+        return total
 
     def _follows(self, number: int, indices: Sequence[Polynomial], fixed: set[int]) -> bool:
         splits: list[_Split] = []
@@ -241,6 +288,8 @@ class Independence:
     def _reach(self, atom: int, factors: Monomial) -> Polynomial | None:
         """The greatest value of the atom of a loop, if it and the factors are the same all over the nest."""
         end = self.last.get(atom)
+        if end is None and atom in self.digits.found:
+            end = self.digits.greatest(self.digits.found[atom], self._most)
         if end is None or any(self._moves(part) for part in (*end.atoms(), *factors)):
             return None
         return end if all(self.polynomials.range_of(part).low >= 0 for part in factors) else None

@@ -1,7 +1,8 @@
 """Random nests of plain loops over shared arrays, for testing what decides that iterations are independent.
 
-Indices are sums of loop variables with small factors, products with sizes among them; a guard keeps them inside of the
-arrays. Many nests are in place and carry values from one iteration to another, so that a wrong decision shows.
+Indices are sums of loop variables with small factors, products with sizes among them, or digits of those; a guard keeps
+them inside of the arrays. Some nests combine many values into one element. Many are in place and carry values from one
+iteration to another, so that a wrong decision shows.
 """
 
 from __future__ import annotations
@@ -45,10 +46,18 @@ class _Nest:
     def element(self, name: str) -> tuple[str, list[str]]:
         """An element of the array, and the conditions under which there is one."""
         indices = [self.index(size) for size in self.arrays[name]]
+        if len(indices) == 2 and self.chance.happens(0.12):
+            width = self.chance.pick((self.arrays[name][1], self.arrays[name][0], "4"))
+            indices = [f"({indices[0]}) // {width}", f"({indices[0]}) % {width}"]
+            if self.chance.happens(0.2):
+                indices.reverse()
         guards = [f"{index} >= 0 and {index} < {size}" for index, size in zip(indices, self.arrays[name], strict=True)]
         return f"{name}[{', '.join(indices)}]", guards
 
     def store(self, indent: int) -> None:
+        if self.chance.happens(0.25):
+            self.update(indent)
+            return
         target, guards = self.element(self.chance.pick("abc"))
         terms = [target] if self.chance.happens(0.4) else []
         for _ in range(self.chance.number(0, 2)):
@@ -60,10 +69,25 @@ class _Nest:
         self.lines.append(f"{space}if {' and '.join(guards)}:")
         self.lines.append(f"{space}    {target} = T.cast({' * 3 + '.join(terms or ['7'])}, 'int64')")
 
+    def update(self, indent: int) -> None:
+        """Combine a value into an element, most often one that not all of the loops move."""
+        chance = self.chance
+        around = self.variables
+        self.variables = around[: chance.number(0, len(around))]
+        target, guards = self.element(chance.pick("abc"))
+        self.variables = around
+        value, more = self.element(chance.pick("abc"))
+        if chance.happens(0.4):
+            value, more = f"T.int64({around[-1][0]} * 3)", []
+        form = chance.pick(("{0} + {1}", "{0} - {1}", "T.min({0}, {1})", "T.max({1}, {0})", "{0} ^ {1}", "{1} - {0}"))
+        space = "    " * indent
+        self.lines.append(f"{space}if {' and '.join([*guards, *more])}:")
+        self.lines.append(f"{space}    {target} = {form.format(target, value)}")
+
     def loops(self, indent: int, depth: int) -> None:
         chance = self.chance
         name = f"i{len(self.variables)}_{len(self.lines)}"
-        width = chance.pick(("n", "m", "4", "8", "40"))
+        width = chance.pick(("n", "m", "4", "8", "40", "70"))
         extent = f"range({width})"
         if self.variables and chance.happens(0.25):
             outer = chance.pick(self.variables)[0]
