@@ -47,6 +47,14 @@ CASES = [
     (less(X, X + 1), "x < x + 1i32"),
     (less(K + X, K + X), "false"),
     (less(K * 2, K * 2 + 1), "true"),
+    # Quotients by constants are at most what they come from, and less than one step below.
+    (ir.LessEqual(FloorDiv(X, c(4)) * 4, X), "true"),
+    (ir.LessEqual(FloorDiv(X, c(4)) * 8, X * 2), "x // 4i32 * 8i32 <= x * 2i32"),
+    (ir.LessEqual(FloorDiv(K, c(4)) * 8, K * 2), "true"),
+    (less(FloorDiv(K, c(4)) * 4, K), "i // 4i32 * 4i32 < i"),
+    (less(FloorDiv(K, c(4)) * 4 + 3, K), "false"),
+    (less(FloorDiv(K, c(4)) * 6, K), "i // 4i32 * 6i32 < i"),
+    (ir.LessEqual(K, FloorDiv(K + 3, c(4)) * 4), "true"),
     # Logic and choice.
     (ir.And(B, ir.Not(ir.Not(B))), "b"),
     (ir.Not(ir.Less(F, F)), "not f < f"),

@@ -144,8 +144,11 @@ def rejoin_divisions(form: LinearForm, numbers: Numbering, collect: Callable[[Ex
 
 @dataclass(slots=True)
 class SymbolicRanges:
-    """Ranges of variables whose ends are linear forms of other variables, as ``0 <= i <= n - 1``."""
+    """Ranges of variables whose ends are linear forms of other variables, as ``0 <= i <= n - 1``; and of quotients by
+    constants: ``n - 3 <= n // 4 * 4 <= n``."""
 
+    form: Callable[[Expr], LinearForm]
+    """The linear form of an expression."""
     ends: dict[Var, tuple[LinearForm | None, LinearForm | None]] = field(default_factory=dict)
 
     def set(self, var: Var, low: LinearForm | None, high: LinearForm | None) -> None:
@@ -155,14 +158,28 @@ class SymbolicRanges:
         """A number that the form, in unbounded integers, never exceeds."""
         best = form.ideal(bounds).high
         for atom, coefficient in form.terms.values() if depth else ():
-            low, high = self.ends.get(atom, (None, None)) if isinstance(atom, Var) else (None, None)
+            end, factor = self._end(atom, coefficient, bounds)
+            if end is not None:
+                best = min(best, self.upper_bound(_replaced(form, atom, end, factor), bounds, depth - 1))
+        return best
+
+    def _end(self, atom: Expr, coefficient: int, bounds: Bounds) -> tuple[LinearForm | None, int]:
+        """A form and a factor whose product ``coefficient * atom`` never exceeds, in unbounded integers."""
+        if isinstance(atom, Var):
+            low, high = self.ends.get(atom, (None, None))
             end = high if coefficient > 0 else low
             # The end must be ideal itself, and free of wrapping when it is put in the variable's place.
-            if end is None or not end.fits(bounds):
-                continue
-            replaced = _replaced(form, atom, end, coefficient)
-            best = min(best, self.upper_bound(replaced, bounds, depth - 1))
-        return best
+            return (end if end is not None and end.fits(bounds) else None), coefficient
+        if not isinstance(atom, FloorDiv) or not isinstance(atom.b, IntImm):
+            return None, 0
+        divisor = atom.b.value
+        if divisor < 2 or coefficient % divisor:
+            return None, 0
+        whole = self.form(atom.a)
+        if not whole.fits(bounds):
+            return None, 0
+        rest = 0 if coefficient > 0 else divisor - 1
+        return LinearForm(whole.dtype, whole.terms, whole.constant - rest), coefficient // divisor
 
 
 def _replaced(form: LinearForm, atom: Expr, end: LinearForm, coefficient: int) -> LinearForm:

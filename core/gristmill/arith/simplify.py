@@ -41,7 +41,7 @@ class Simplifier(Mutator):
     def __init__(self, ranges: Mapping[Var, Interval] | None = None) -> None:
         super().__init__()
         self.bounds = Bounds(ranges)
-        self.symbolic = SymbolicRanges()
+        self.symbolic = SymbolicRanges(self.form)
         self.numbers = Numbering()
         self._simple: set[Expr] = set()
 
