@@ -28,7 +28,10 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
     (ROOT / "docs").glob("*.md")
 )
-CPU = TargetKind("cpu", "", "none", ("none",), lambda target: target, lambda target: Capabilities())
+CPU, REFERENCE = (
+    TargetKind(name, "", "none", ("none",), lambda target: target, lambda target: Capabilities())
+    for name in ("cpu", "reference")
+)
 
 
 def name_of(path: Path) -> str:
@@ -143,7 +146,7 @@ def test_manifests(path: Path) -> None:
     for block in blocks(path.read_text(encoding="utf-8"), "toml"):
         if "[tool." in block:
             continue  # a pyproject.toml
-        parse_manifest(block, name_of(path), {"cpu": CPU})
+        parse_manifest(block, name_of(path), {"cpu": CPU, "reference": REFERENCE})
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=name_of)

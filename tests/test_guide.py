@@ -14,7 +14,10 @@ from gristmill.script import parse_source
 
 PAGE = (Path(__file__).parent.parent / "docs" / "guide.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-FILES = {text.partition("\n")[0].removeprefix("# "): text for _, text in BLOCKS if text.startswith("# kernels/")}
+NAMED = {
+    match[1]: text for _, text in BLOCKS if (match := re.match(r"# ((?:threads/)?kernels(?:/\w+\.py|\.toml))\n", text))
+}
+FILES = {name: text for name, text in NAMED.items() if name.endswith(".py")}
 MARK = re.compile(r"# (GM\d{4})$")
 
 
@@ -24,10 +27,10 @@ def run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    (manifest,) = [text for language, text in BLOCKS if language == "toml"]
-    (tmp_path / "kernels").mkdir()
+    (manifest,) = [text for language, text in BLOCKS if language == "toml" and text not in NAMED.values()]
     (tmp_path / "kernels.toml").write_text(manifest)
-    for name, text in FILES.items():
+    for name, text in NAMED.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     return tmp_path
 
@@ -66,3 +69,16 @@ def test_the_executor_shows_the_index_that_is_beyond(project: Path) -> None:
     assert done.returncode == 1
     assert "x[i] = x[i + 1]" in done.stderr
     assert "8" in done.stderr
+
+
+def test_what_the_page_says_of_threads(project: Path) -> None:
+    command = [sys.executable, "-m", "gristmill"]
+    (words,) = re.findall(r"`gristmill (opt threads/[^`]*)`", PAGE)
+    done = run([*command, *words.split()], project)
+    assert done.returncode == 0, done.stderr
+    kernel, _, _ = done.stdout.partition("function @mean<")
+    assert kernel.count("barrier shared") == 1
+    (source,) = re.findall(r"`gristmill (run threads/[^`]*)`", PAGE)
+    done = run([*command, *source.split(), "reverse_runs", "random:8:float32", "4"], project)
+    assert done.returncode == 1
+    assert "GM0502" in done.stderr or "GM0504" in done.stderr
