@@ -8,7 +8,9 @@ that still fails.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import gristmill.schedule.plugin
@@ -22,6 +24,9 @@ from gristmill.passes.pipeline import build_pipeline
 from gristmill.plugin.artifacts import Capabilities
 from gristmill.plugin.protocols import PassContext
 from gristmill.testing.device_programs import (
+    DEVICE_CONSTRUCTS,
+    ON_EVERY_DEVICE,
+    RandomDeviceProgram,
     count_device_constructs,
     random_device_program,
     required_device_constructs,
@@ -31,6 +36,12 @@ from gristmill.testing.programs import differential
 PROGRAMS = 1000
 # The verifier runs between all passes for one program in so many; it takes longer than all else together.
 VERIFIED = 5
+# Every third program is for a device whose threads exchange values.
+EXCHANGING = 3
+
+
+def maker(exchanges: bool) -> Callable[[int], RandomDeviceProgram]:
+    return partial(random_device_program, constructs=DEVICE_CONSTRUCTS if exchanges else ON_EVERY_DEVICE)
 
 
 @dataclass(frozen=True)
@@ -39,10 +50,13 @@ class Lowered:
 
     optimization: int
     verify: bool = False
+    exchanges: bool = False
 
     def __call__(self, module: Module, function: str, args: list[Any]) -> Any:
         options = {"optimization": self.optimization}
-        context = PassContext(Target("reference"), Capabilities(is_device=True), options)
+        # Warps of four threads: then blocks of these programs have more than one.
+        capabilities = Capabilities(is_device=True, warp_size=4, warp_shuffles=self.exchanges)
+        context = PassContext(Target("reference"), capabilities, options)
         entries = (*gristmill.schedule.plugin.gristmill_passes(), *gristmill_launch.plugin.gristmill_passes())
         lowered = build_pipeline(context, entries).run(module, RunOptions(verify=self.verify))
         entry = module.get(function)
@@ -54,13 +68,15 @@ def test_lowered_programs_give_what_they_gave(seeds: range) -> None:
     for seed in seeds:
         # The reference device's test turns them the other way round.
         optimization = 0 if seed % 2 else 3
-        backend = Lowered(optimization, verify=seed % VERIFIED == 0)
-        report = differential([seed], backend, make=random_device_program, count=count_device_constructs)
-        assert not report.failures, f"optimization {optimization}:\n{report.failures[0]}"
+        exchanges = seed % EXCHANGING == 0
+        backend = Lowered(optimization, seed % VERIFIED == 0, exchanges)
+        report = differential([seed], backend, make=maker(exchanges), count=count_device_constructs)
+        told = f"optimization {optimization}{', with exchanges' if exchanges else ''}"
+        assert not report.failures, f"{told}:\n{report.failures[0]}"
 
 
 def test_every_construct_of_devices_occurs() -> None:
-    found = count_device_constructs(random_device_program(seed).module for seed in range(PROGRAMS))
+    found = count_device_constructs(maker(seed % EXCHANGING == 0)(seed).module for seed in range(PROGRAMS))
     for name, count in sorted(found.items()):
         print(f"{count:8} {name}")
-    assert [name for name in required_device_constructs() if not found[name]] == []
+    assert [name for name in required_device_constructs(exchanges=True) if not found[name]] == []

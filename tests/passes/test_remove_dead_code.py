@@ -27,6 +27,11 @@ CASES = {
         "if not m < 1 {\na[0] = 1\n}\nreturn m",
     ),
     "an empty loop": ("for i: int64 in 0 +: m {\nlet x: int64 = i\n}\nreturn m", "return m"),
+    "an exchange": ("let x: int64 = warp_shuffle(m, 1i32, 32i32)\nreturn m", "return m"),
+    "an exchange of what has an effect": (
+        'let x: int64 = warp_shuffle(packed "p"(m) as int64, 1i32, 32i32)\nreturn m',
+        'evaluate packed "p"(m) as int64\nreturn m',
+    ),
     "an expression": ("evaluate m + 1\nreturn m", "return m"),
 }
 

@@ -56,6 +56,21 @@ def test_programs_are_valid_and_run_without_reports_in_any_order() -> None:
     assert zeros > 20
 
 
+def test_programs_with_exchanges_run_without_reports_in_any_order() -> None:
+    modules = []
+    for seed in range(2000, 2150):
+        program = random_device_program(seed, constructs=DEVICE_CONSTRUCTS)
+        assert verify(program.module) == [], f"seed {seed}"
+        args = program.make_arguments(1)
+        again = copy.deepcopy(args)
+        value = Executor(program.oracle).call(program.function, args).value
+        other = Executor(program.oracle, ExecutionOptions(shuffle_seed=seed)).call(program.function, again).value
+        assert compare(program.entry, Outcome(value, args), Outcome(other, again)) == [], f"seed {seed}"
+        modules.append(program.module)
+    counts = count_device_constructs(modules)
+    assert [name for name in required_device_constructs(exchanges=True) if not counts[name]] == []
+
+
 def test_a_program_follows_from_its_seed() -> None:
     for seed in range(30):
         one, other = random_device_program(seed), random_device_program(seed)
@@ -143,6 +158,7 @@ def test_constructs_can_be_left_out(construct: str) -> None:
         "mathematics": ("op exp", "op sin", "op pow"),
         "fmod": ("op fmod",),
         "fma": ("op fma",),
+        "exchange": ("warp_shuffle", "warp_shuffle_down", "warp_ballot", "warp_any"),
     }
     assert [name for name in absent[construct] if counts[name]] == []
 

@@ -21,8 +21,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gristmill.ir.build import sequence
+from gristmill.ir.effects import is_exchange
 from gristmill.ir.expr import Call, CallExtern, CallFunction, CallPacked, Expr, Not, Var
-from gristmill.ir.functor import Mutator, walk
+from gristmill.ir.functor import Mutator, children, walk
 from gristmill.ir.memory import Buffer
 from gristmill.ir.module import Function, Module
 from gristmill.ir.stmt import (
@@ -86,8 +87,11 @@ def remove_dead_code(function: Function) -> Function:
 
 
 def has_effect(expr: Expr) -> bool:
-    """Whether evaluating the expression may change something."""
-    return any(isinstance(node, _CALLS) or (isinstance(node, Call) and not node.op.pure) for node in walk(expr))
+    """Whether evaluating the expression may change something. An exchange that no thread uses may go from all of them."""
+    return any(
+        isinstance(node, _CALLS) or (isinstance(node, Call) and not node.op.pure and not is_exchange(node))
+        for node in walk(expr)
+    )
 
 
 class _Removing(Mutator):
@@ -126,7 +130,9 @@ class _Removing(Mutator):
     def visit_Bind(self, node: Bind) -> Any:
         if self.is_mentioned(node.var):
             return node
-        return Evaluate(node.value, node.span) if has_effect(node.value) else Seq(())
+        # Of an exchange, which stands in bindings alone, the operands may have an effect.
+        parts = children(node.value) if is_exchange(node.value) else (node.value,)
+        return sequence(*(Evaluate(part, node.span) for part in parts if isinstance(part, Expr) and has_effect(part)))
 
     def visit_Allocate(self, node: Allocate) -> Any:
         return Seq(()) if self.is_only_written(node.buffer) and node.buffer not in self.used else node

@@ -12,7 +12,7 @@ from gristmill.build.compile import Compiled, Job
 from gristmill.build.generation import Generated, Settings, generate
 from gristmill.codegen.context_table import DEVICE_KIND
 from gristmill.ir.module import Module
-from gristmill.ir.target import Target
+from gristmill.ir.target import parse_target
 from gristmill.passes.manager import RunOptions
 from gristmill.plugin.registry import Registry
 from gristmill.runtime import LoadedPack, Runtimes, load
@@ -25,7 +25,8 @@ class ReferenceBackend:
 
     An object of this class is a :data:`~gristmill.testing.programs.differential.Backend`. ``optimization`` 0 leaves
     out the optional passes. Host functions run compiled, or (``interpreted``) on the executor, as they do where no host
-    part fits. The module is verified between passes unless ``verify`` is off.
+    part fits. The module is verified between passes unless ``verify`` is off. ``target`` is the reference device as it is
+    built for: with exchanges between threads if it is ``reference+warp_shuffles``.
     """
 
     def __init__(
@@ -35,7 +36,9 @@ class ReferenceBackend:
         interpreted: bool = False,
         registry: Registry | None = None,
         verify: bool = True,
+        target: str = "reference",
     ) -> None:
+        self.target = parse_target(target)
         self.registry = registry or Registry.installed()
         self.settings = Settings(
             "program",
@@ -62,11 +65,11 @@ class ReferenceBackend:
 
     def generated(self, module: Module) -> Generated:
         """The code of a module, and the notes of what of it there is not."""
-        return generate(module, Target("reference"), self.registry, self.settings)
+        return generate(module, self.target, self.registry, self.settings)
 
     def loaded(self, code: Generated, module: Module) -> LoadedPack:
         """The code in a pack, loaded on the device."""
-        job = Job("program", "ref", Target("reference"), "reference", Path("program.py"), Path("."), "gristmill")
+        job = Job("program", "ref", self.target, "reference", Path("program.py"), Path("."), "gristmill")
         data = assemble("testing", "program", [Compiled(job, module, code.blobs, 0.0, code.notes)])
         return load(data, device=self.device, runtimes=self.runtimes)
 

@@ -5,11 +5,16 @@ them, and :func:`count_device_constructs` says what occurred.
 """
 
 from gristmill.testing.device_programs.constructs import count_device_constructs, required_device_constructs
-from gristmill.testing.device_programs.generator import DEVICE_CONSTRUCTS, random_device_program
+from gristmill.testing.device_programs.generator import (
+    DEVICE_CONSTRUCTS,
+    ON_EVERY_DEVICE,
+    random_device_program,
+)
 from gristmill.testing.device_programs.program import RandomDeviceProgram, with_serial_reductions
 
 __all__ = [
     "DEVICE_CONSTRUCTS",
+    "ON_EVERY_DEVICE",
     "RandomDeviceProgram",
     "count_device_constructs",
     "random_device_program",

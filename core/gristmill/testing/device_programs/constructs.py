@@ -7,15 +7,18 @@ from collections.abc import Iterable
 
 from gristmill.ir import expr as e
 from gristmill.ir import stmt as s
+from gristmill.ir.effects import is_exchange
 from gristmill.ir.functor import children, walk
 from gristmill.ir.memory import Scope
 from gristmill.ir.module import Function, Module
+from gristmill.ir.op import WARP
 from gristmill.testing.device_programs.program import with_serial_reductions
 from gristmill.testing.programs.constructs import count_constructs
+from gristmill.testing.programs.generator import CPU_DTYPES
 
 
-def required_device_constructs() -> tuple[str, ...]:
-    """What must occur in enough programs for devices; none of it may be missing."""
+def required_device_constructs(exchanges: bool = False) -> tuple[str, ...]:
+    """What must occur in enough programs for devices, perhaps those with ``exchanges``; none of it may be missing."""
     axes = [f"{axis.value} loop" for axis in s.ThreadAxis]
     scopes = [f"{scope.value} memory" for scope in (Scope.SHARED, Scope.SHARED_DYNAMIC, Scope.LOCAL)]
     barriers = [f"barrier {scope.value}" for scope in (s.BarrierScope.BLOCK, s.BarrierScope.BLOCK_AND_GLOBAL)]
@@ -31,7 +34,11 @@ def required_device_constructs() -> tuple[str, ...]:
         "return of a thread",
     ]
     shapes += ["reduction over threads", "reduction with predicate", "two axes of blocks", "blocks in threads"]
-    return (*axes, *scopes, *barriers, *places, *host, *shapes)
+    found = (*axes, *scopes, *barriers, *places, *host, *shapes)
+    if not exchanges:
+        return found
+    values = [f"exchange of {dtype}" for dtype in CPU_DTYPES]
+    return (*found, *(op.name for op in WARP), *values, "exchange in loop", "exchange in branch", "lane of each thread")
 
 
 def count_device_constructs(modules: Iterable[Module]) -> Counter[str]:
@@ -85,6 +92,8 @@ class _Counting:
                 found[f"shared memory {inside}"] += 1
             found["device temporary"] += scope is Scope.GLOBAL and not threads
             found["host scalar"] += scope is Scope.LOCAL and not threads and self.function.is_public
+        elif isinstance(node, s.Bind):
+            self.exchange(node.value, around)
         elif isinstance(node, s.Barrier):
             found[f"barrier {node.scope.value}"] += 1
             found["barrier in loop"] += any(isinstance(a, s.For) and a.kind is s.LoopKind.SERIAL for a in around)
@@ -99,6 +108,17 @@ class _Counting:
             found["reduction with predicate"] += node.predicate is not None and bool(threads)
         elif isinstance(node, s.Assert):
             found["assert"] += 1
+
+    def exchange(self, node: e.Expr, around: tuple[s.Stmt, ...]) -> None:
+        if not isinstance(node, e.Call) or not is_exchange(node):
+            return
+        found = self.found
+        found[node.op.name] += 1
+        if node.op.name.startswith("warp_shuffle"):
+            found[f"exchange of {node.dtype}"] += 1
+            found["lane of each thread"] += not isinstance(node.args[1], e.IntImm)
+        found["exchange in loop"] += any(isinstance(a, s.For) and a.kind is s.LoopKind.SERIAL for a in around)
+        found["exchange in branch"] += any(isinstance(a, s.If) for a in around)
 
     def thread_loop(self, node: s.For, around: tuple[s.Stmt, ...], threads: list[s.Stmt]) -> None:
         found = self.found

@@ -10,7 +10,7 @@ from gristmill.ir.build import cast, sequence
 from gristmill.ir.dtype import BOOL, INT64, VOID, DType
 from gristmill.ir.memory import Buffer, Scope
 from gristmill.ir.module import Function, FunctionFacts, Module
-from gristmill.testing.device_programs.kernels import KernelMaker
+from gristmill.testing.device_programs.exchanges import ExchangeMaker
 from gristmill.testing.device_programs.program import RandomDeviceProgram
 from gristmill.testing.programs.chance import Chance
 from gristmill.testing.programs.generator import CPU_DTYPES
@@ -19,9 +19,12 @@ from gristmill.testing.programs.scope import Scope as Names
 
 DEVICE_CONSTRUCTS = frozenset(
     {"vector", "vectorized", "block", "view", "helper", "mathematics", "fmod", "fma"}
-    | {"assert", "early return", "reduction", "dynamic", "host helper"}
+    | {"assert", "early return", "reduction", "dynamic", "host helper", "exchange"}
 )
 """What may be left out of programs for devices, for back ends and passes that do not have it."""
+
+ON_EVERY_DEVICE = DEVICE_CONSTRUCTS - {"exchange"}
+"""What every device has."""
 
 _ONLY_ON_HOST = frozenset({"assert"})
 
@@ -30,7 +33,7 @@ def random_device_program(
     seed: int,
     *,
     dtypes: Sequence[DType] = CPU_DTYPES,
-    constructs: Collection[str] = DEVICE_CONSTRUCTS,
+    constructs: Collection[str] = ON_EVERY_DEVICE,
     mathematics_in: Collection[DType] = (),
 ) -> RandomDeviceProgram:
     """The program of a seed: a function ``main`` of host code and kernels that are bound to threads.
@@ -44,7 +47,7 @@ def random_device_program(
     return _DeviceProgramMaker(seed, tuple(dtypes), frozenset(constructs), frozenset(mathematics_in)).make()
 
 
-class _HostMaker(KernelMaker):
+class _HostMaker(ExchangeMaker):
     """Makes host code around kernels. Expressions of the host see names and no memory."""
 
     parts: Sequence[Function] = ()

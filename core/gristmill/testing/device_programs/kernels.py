@@ -118,9 +118,9 @@ class KernelMaker(StatementMaker):
 
     # Kernels ----------------------------------------------------------------------------------------------------------
 
-    def kernel(self) -> s.Stmt:
-        """One launch."""
-        makers: list[tuple[float, Callable[[], s.Stmt | None]]] = [
+    def makers(self) -> list[tuple[float, Callable[[], s.Stmt | None]]]:
+        """What makes a launch, with how often it is to; one may find that it cannot."""
+        found: list[tuple[float, Callable[[], s.Stmt | None]]] = [
             (3.0, self.each_its_own),
             (1.5, self.by_rows_and_columns),
             (3.0, self.through_shared),
@@ -128,7 +128,12 @@ class KernelMaker(StatementMaker):
             (0.7, self.single_thread),
         ]
         if self.integers and self.allowed("reduction"):
-            makers.append((1.5, self.block_reduction))
+            found.append((1.5, self.block_reduction))
+        return found
+
+    def kernel(self) -> s.Stmt:
+        """One launch."""
+        makers = self.makers()
         while True:
             found = self.chance.weighted(makers)()
             if found is not None:
