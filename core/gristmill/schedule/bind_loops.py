@@ -54,6 +54,7 @@ from gristmill.passes.renewal import renewed
 from gristmill.plugin.protocols import PassContext
 from gristmill.schedule.bindings import LaunchShape, TeamMaker, many_threads, one_thread, team_of_threads, where_apart
 from gristmill.schedule.called_by_threads import called_by_host, refuse_recursion, with_copies_for_threads
+from gristmill.schedule.device_conditions import with_conditions_inside
 from gristmill.schedule.memory_roots import memory_roots
 from gristmill.schedule.nests import NestFinder
 from gristmill.schedule.placement import Placed, Placement, Where, is_only_of_host, touches_device
@@ -125,7 +126,8 @@ class _Recipe:
             self._gets_kernels[name] = not touches_device(function.body)
             if not self._gets_kernels[name]:
                 try:
-                    self._gets_kernels[name] = self.placed(function).is_worthwhile or self.reduces(function)
+                    found = self.placed(self.prepared(function))
+                    self._gets_kernels[name] = found.is_worthwhile or self.reduces(function)
                 except UserError:
                     self._gets_kernels[name] = False
         return self._gets_kernels[name]
@@ -137,6 +139,10 @@ class _Recipe:
     def finder(self, function: Function) -> NestFinder:
         """What knows the loops of a function."""
         return NestFinder(self.module, function, self.check_overlap)
+
+    def prepared(self, function: Function) -> Function:
+        """The function with what the device decides about inside of the loops that it decides about."""
+        return with_conditions_inside(function, self.finder(function))
 
     def placed(self, function: Function) -> Placed:
         """Where the statements of a function run."""
@@ -162,9 +168,10 @@ class _Binding:
         """The function bound; the same object if there was nothing to do."""
         if not touches_device(self.function.body):
             return self.function
+        function = self.recipe.prepared(self.function)
         values: set[Var] = set()
         while True:
-            moved = moved_to_device(self.function, values)
+            moved = moved_to_device(function, values)
             placed = self.recipe.placed(moved.function)
             more = _values_of_device(placed, moved.function) - values
             if not more:
