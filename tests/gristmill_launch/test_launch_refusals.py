@@ -243,6 +243,101 @@ def told(x: T.Buffer((4,), "float32"), t: T.int64):
                ^^^^^^^^^^^^^^^^^^^^^^^^^^^ GM0667 outside of the loops over threads
     x[t] = x[t] * 2
 """,
+    "a cooperative launch as a launch parameter": """
+@T.prim_func
+def f(x: T.Buffer((4,), "float32")):
+    T.func_attr({"kernel_launch_params": ["threadIdx.x", "tir.use_cooperative_launch"]})
+                                                         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^ GM0237 parameters are blockIdx.x
+    for t in T.thread_binding(4, "threadIdx.x"):
+        x[t] = x[t] * 2
+""",
+    "a cooperative launch as an attribute": """
+@T.prim_func
+def f(x: T.Buffer((4,), "float32")):
+    T.func_attr({"tirx.use_cooperative_launch": 1})
+                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ GM0236 attributes are
+    for t in T.thread_binding(4, "threadIdx.x"):
+        x[t] = x[t] * 2
+""",
+    "a size of dynamic memory as an attribute of the function": """
+@T.prim_func
+def f(x: T.Buffer((4,), "float32")):
+    T.func_attr({"tirx.dyn_smem_bytes": 1024})
+                 ^^^^^^^^^^^^^^^^^^^^^ GM0236 attributes are
+    for t in T.thread_binding(4, "threadIdx.x"):
+        x[t] = x[t] * 2
+""",
+    "a size of dynamic memory as an attribute of a statement": """
+@T.prim_func
+def f(x: T.Buffer((4,), "float32")):
+    for t in T.thread_binding(4, "threadIdx.x"):
+        with T.attr(0, "tirx.dyn_smem_bytes", 1024):
+                       ^^^^^^^^^^^^^^^^^^^^^ GM0341 "thread_extent"
+            x[t] = x[t] * 2
+""",
+    "dynamic memory that is not the last parameter": """
+@T.prim_func
+def f(x: T.Buffer((4,), "float32")):
+    T.func_attr({"calling_conv": 2, "kernel_launch_params": ["tir.use_dyn_shared_memory", "threadIdx.x"]})
+                                                             ^^^^^^^^^^^^^^^^^^^^^^^^^^^ GM0237 move it to the end
+    for t in T.thread_binding(4, "threadIdx.x"):
+        x[t] = x[t] * 2
+""",
+    "threads that there are not": """
+@T.prim_func
+def f(x: T.Buffer((4,), "float32")):
+    for t in T.thread_binding(4, "vthread"):
+                                 ^^^^^^^^^ GM0317 did you mean
+        x[t] = x[t] * 2
+""",
+    "threads without a name": """
+@T.prim_func
+def f(x: T.Buffer((4,), "float32")):
+    for t in T.thread_binding(4, ""):
+                                 ^^ GM0317 axes are blockIdx.x
+        x[t] = x[t] * 2
+""",
+    "memory that there is not": """
+@T.prim_func
+def f(x: T.Buffer((4,), "float32")):
+    s = T.alloc_buffer((4,), "float32", scope="texture")
+                                              ^^^^^^^^^ GM0230 scopes are global, shared, shared.dyn, warp, local
+    for t in T.thread_binding(4, "threadIdx.x"):
+        x[t] = x[t] * 2
+""",
+    "a function that there is not": """
+@T.prim_func
+def f(x: T.Buffer((4,), "float32")):
+    for t in T.thread_binding(4, "threadIdx.x"):
+        store(x, t)
+        ^^^^^ GM0245 define `store` in this file
+""",
+    "one argument too many": """
+@T.prim_func
+def f(x: T.Buffer((4,), "float32")):
+    fill(x, 1)
+            ^ GM0298 its signature is `fill(x: Buffer((4,), float32))`
+
+@T.prim_func(private=True)
+def fill(x: T.Buffer((4,), "float32")):
+    T.func_attr({"target": T.target("reference")})
+    for t in T.thread_binding(4, "threadIdx.x"):
+        x[t] = x[t] * 2
+""",
+    "a parallel loop that returns": """
+@T.prim_func
+def f(x: T.Buffer((4,), "float32")) -> T.int64:
+    for t in T.parallel(4):
+        return t
+        ^^^^^^^^ GM0315 use a serial loop
+""",
+    "a name that no argument gives": """
+@T.prim_func
+def f(x: T.Buffer((4,), "float32")):
+    for t in T.thread_binding(m, "threadIdx.x"):
+                              ^ GM0245 make it a parameter
+        x[t] = x[t] * 2
+""",
     "a launch parameter without a loop": """
 @T.prim_func
 def f(x: T.Buffer((4,), "float32")):

@@ -91,10 +91,7 @@ def _one_attribute(context: Context, key: ast.expr, name: str, node: ast.expr) -
         convention = CallingConvention.DEVICE_KERNEL if value == 2 else CallingConvention.PLAIN
         context.callee.facts = replace(facts, convention=convention)
     elif plain == "kernel_launch_params" and isinstance(value, tuple) and all(isinstance(one, str) for one in value):
-        axes = [axis.value for axis in ThreadAxis]
-        tags = [tag for tag in value if tag in axes]
-        dynamic = any("use_dyn_shared_memory" in tag for tag in value)
-        context.callee.facts = replace(facts, launch=LaunchParameters(tuple(ThreadAxis(tag) for tag in tags), dynamic))
+        context.callee.facts = replace(facts, launch=_launch_parameters(context, node, value))
     else:
         raise context.mistake(
             "GM0237",
@@ -105,6 +102,33 @@ def _one_attribute(context: Context, key: ast.expr, name: str, node: ast.expr) -
         )
 
 
+def _launch_parameters(context: Context, node: ast.expr, tags: tuple[str, ...]) -> LaunchParameters:
+    """The axes of a launch in order; the size of dynamic shared memory, where there is one, comes last."""
+    axes = [axis.value for axis in ThreadAxis]
+    parts = node.elts if isinstance(node, (ast.List, ast.Tuple)) and len(node.elts) == len(tags) else [node] * len(tags)
+    dynamic = [place for place, tag in enumerate(tags) if tag.removeprefix("tirx.").removeprefix("tir.") == _DYNAMIC]
+    for place, tag in enumerate(tags):
+        if place in dynamic or tag in axes:
+            continue
+        raise context.mistake(
+            "GM0237",
+            parts[place],
+            f"{tag!r} is no parameter of a launch",
+            label="not known",
+            hint=suggestion(tag, axes, f'parameters are {", ".join(axes)} and, last, "tir.{_DYNAMIC}"', form='"{}"'),
+        )
+    if dynamic and dynamic != [len(tags) - 1]:
+        raise context.mistake(
+            "GM0237",
+            parts[dynamic[0]],
+            "the size of dynamic shared memory is the last parameter of a launch",
+            label="not the last",
+            hint="move it to the end",
+        )
+    return LaunchParameters(tuple(ThreadAxis(tag) for tag in tags[: len(tags) - len(dynamic)]), bool(dynamic))
+
+
+_DYNAMIC = "use_dyn_shared_memory"
 _VALUES = {
     "global_symbol": 'it takes the exported name in quotes, of letters a to z, digits and _: "blur"',
     "noalias": "it takes True or False",
