@@ -88,8 +88,9 @@ def test_each_copy_has_its_own_names():
         "def g(x: T.int64) -> T.int64:\n    if x > 2:\n        return x\n    return x + 1\n",
         "def g(x: T.int64) -> T.int64:\n    return g2(x)\n@T.prim_func(private=True)\n"
         "def g2(x: T.int64) -> T.int64:\n    if x <= 0:\n        return 1\n    return g(x - 1)\n",
+        "def g(x: T.int64) -> T.int64:\n    return x + T.warp_shuffle(x, 0)\n",
     ],
-    ids=["early return", "recursion"],
+    ids=["early return", "recursion", "exchange"],
 )
 def test_other_functions_stay_calls(helper):
     count, _ = inlined(
