@@ -533,3 +533,23 @@ def test_conditions_that_memory_decides_about_are_not_shared() -> None:
         """
     )
     assert reductions(same(module, np.ones(90, np.int32), np.zeros(2, np.int32))) == 1
+
+
+def test_bins_that_read_everything_have_a_block_each() -> None:
+    module = module_of(
+        """
+        @T.prim_func
+        def histogram(src: T.Buffer(("n",), "uint8"), counts: T.Buffer((256,), "int32")):
+            for bin in range(256):
+                found = T.int32(0)
+                for i in range(n):
+                    if src[i] == bin:
+                        found = found + 1
+                counts[bin] = found
+        """
+    )
+    values = np.random.default_rng(6).integers(0, 256, 40).astype(np.uint8)
+    found = same(module, values, np.zeros(256, np.int32), threads=4)
+    assert reductions(found) == 1
+    (grid,) = {node.extent.value for node in walk(found) if isinstance(node, For) and node.thread is ThreadAxis.BLOCK_X}
+    assert grid == 256
