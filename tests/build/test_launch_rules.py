@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gristmill.errors import UserError
+from gristmill.interp import ExecutionError
 from gristmill.ir.dtype import SCALARS, DType
 from gristmill.script import parse_source
 from gristmill.testing.on_reference import ReferenceBackend
@@ -197,3 +198,26 @@ def f(x: T.Buffer((4,), "{dtype}"), a: T.int8, value: T.{dtype}, b: T.float64, a
         pack.f(array, -3, value, 0.1, other, True)
         found = [bits(element.item()) for element in array.numpy()]
         assert found == [bits(rounded(value, dtype)), bits(rounded(other, dtype))] * 2, (value, other)
+
+
+# Errors ---------------------------------------------------------------------------------------------------------------
+
+
+def test_an_assertion_of_a_kernel_fails_the_call(backend: ReferenceBackend) -> None:
+    """At the line of the kernel, with the thread; and the next call is as if nothing had been."""
+    text = """@T.prim_func
+def f(x: T.Buffer((64,), "float32"), most: T.int64):
+    for t in T.thread_binding(64, "threadIdx.x"):
+        assert t < most, "too many"
+        x[t] = 1.0
+"""
+    x = np.zeros(64, np.float32)
+    with pytest.raises(ExecutionError) as caught:
+        call(backend, text, x, 50)
+    (found,) = caught.value.diagnostics
+    assert "AssertionError: too many" in found.message
+    assert found.place is not None
+    assert (found.place.file, found.place.line) == ("kernel.py", 6)
+    assert found.notes[0].message == "in the thread or iteration threadIdx.x = 50"
+    call(backend, text, x, 64)
+    assert x.all()
