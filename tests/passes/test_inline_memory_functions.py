@@ -1,6 +1,8 @@
 """Functions that are given memory become part of launches: places of calls, early returns, sizes, shared memory; and the
 barriers that callers and functions need of each other."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -383,6 +385,15 @@ FUNCTIONS = {
         return 0.0
     return s[60 - t]
 """,
+    "last": """(s: T.Buffer(("n",), "float32"), t: T.int64, b: T.int64) -> T.float32:
+    if b == 7:
+        return get(s, 63 - t)
+    reverse(s, t)
+    for k in range(3):
+        if t == k:
+            return s[t + 3]
+    return s[t // 2]
+""",
     "late": """(s: T.Buffer(("n",), "float32"), t: T.int64) -> T.float32:
     if t > 40:
         return 0.0
@@ -411,7 +422,7 @@ def kernel(body):
     """A kernel of the statements, with the functions that it calls."""
     text = HEAD + "".join(f"            {line}\n" for line in body.split("\n"))
     for name, function in reversed(FUNCTIONS.items()):
-        if f"{name}(" in text:
+        if re.search(rf"\b{name}\(", text):
             text = f"\n@T.prim_func(private=True)\ndef {name}{function}" + text
     return text
 
@@ -437,6 +448,7 @@ NEEDED = {
         2,
         "put(s, t, x[b, t])\ny[b, t] = clamped(s, t)\nput(s, t, x[b, t] + 1.0)\ny[b, t] = y[b, t] + get(s, t)",
     ),
+    "before early returns": (4, "put(s, t, x[b, t])\ny[b, t] = last(s, t, b)"),
     "one of two memories": (1, "put(s, t, x[b, t])\nput(r, t, x[b, t])\ny[b, t] = get(s, t) + get(r, 63 - t)"),
 }
 NONE = {

@@ -151,7 +151,10 @@ def test_constructs_can_be_left_out(construct: str) -> None:
         "view": ("View",),
         "helper": ("helper in a thread", "helper on the host"),
         "host helper": ("function with launches",),
-        "assert": ("assert",),
+        "assert": ("assert outside of launches",),
+        "thread assert": ("assert in a thread",),
+        "device helper": ("barrier in a function",),
+        "warp": ("warp memory", "barrier warp"),
         "early return": ("return of the host", "return of a thread"),
         "reduction": ("reduction over threads",),
         "dynamic": ("shared.dyn memory",),
@@ -164,8 +167,8 @@ def test_constructs_can_be_left_out(construct: str) -> None:
 
 
 def test_unknown_constructs_are_refused() -> None:
-    with pytest.raises(ValueError, match="there are no constructs \\['warp'\\]"):
-        random_device_program(0, constructs={"warp"})
+    with pytest.raises(ValueError, match="there are no constructs \\['weave'\\]"):
+        random_device_program(0, constructs={"weave"})
 
 
 def test_what_is_bound_needs_no_schedule() -> None:

@@ -101,10 +101,7 @@ def copied(
         first.append(Allocate(result))
         if not _always_returns(steps):
             first.append(Store(result, (), const(0, returns)))
-    straight = leaving.straight(steps)
-    if straight is None:
-        straight = leaving.in_loop(steps)
-    return [*first, *straight], None if result is None else Load(result, ())
+    return [*first, *leaving.straight(steps)], None if result is None else Load(result, ())
 
 
 class _Copy(InlinedBody):
@@ -171,8 +168,9 @@ class _Leaving:
         """The result is kept."""
         return [] if self.result is None or node.value is None else [Store(self.result, (), node.value, node.span)]
 
-    def straight(self, steps: Sequence[Stmt]) -> list[Stmt] | None:
-        """The statements with what follows an ``if`` that returns in its other branch; None if loops return."""
+    def straight(self, steps: Sequence[Stmt]) -> list[Stmt]:
+        """The statements with what follows an ``if`` that returns in its other branch; from a loop that returns on, in
+        a loop. Nothing of the function comes after these statements."""
         found: list[Stmt] = []
         for number, step in enumerate(steps):
             if not _returns(step):
@@ -180,19 +178,16 @@ class _Leaving:
                 continue
             if isinstance(step, Return):
                 return found + self.value(step)
-            if not isinstance(step, If):
-                return None
             rest = list(steps[number + 1 :])
-            then, otherwise = _steps(step.then), _steps(step.otherwise)
+            then = _steps(step.then) if isinstance(step, If) else []
+            otherwise = _steps(step.otherwise) if isinstance(step, If) else []
+            if not isinstance(step, If) or (rest and not _always_returns(then) and not _always_returns(otherwise)):
+                return found + self.in_loop(steps[number:])
             if _always_returns(then):
                 otherwise += rest
-            elif _always_returns(otherwise):
+            else:
                 then += rest
-            elif rest:
-                return None
             parts = self.straight(then), self.straight(otherwise)
-            if parts[0] is None or parts[1] is None:
-                return None
             branch = replace(step, then=sequence(*parts[0]), otherwise=sequence(*parts[1]) if parts[1] else None)
             return [*found, branch]
         return found
@@ -203,7 +198,10 @@ class _Leaving:
         once = Var("once", INT64)
         body = sequence(*self.leaving(steps, Break))
         start = [Allocate(self.left), Store(self.left, (), const(False, BOOL))]
-        return [*start, For(once, const(0, INT64), const(1, INT64), LoopKind.SERIAL, body)]
+        return [
+            *start,
+            For(once, const(0, INT64), const(1, INT64), LoopKind.SERIAL, body, span=getattr(steps[0], "span", None)),
+        ]
 
     def leaving(self, steps: Sequence[Stmt], leave: type[Break] | type[Continue]) -> list[Stmt]:
         found: list[Stmt] = []

@@ -10,6 +10,8 @@ from gristmill.ir.build import cast, sequence
 from gristmill.ir.dtype import BOOL, INT64, VOID, DType
 from gristmill.ir.memory import Buffer, Scope
 from gristmill.ir.module import Function, FunctionFacts, Module
+from gristmill.testing.device_programs.block_kernels import BlockKernelMaker
+from gristmill.testing.device_programs.device_helpers import DeviceHelper, device_helper
 from gristmill.testing.device_programs.exchanges import ExchangeMaker
 from gristmill.testing.device_programs.program import RandomDeviceProgram
 from gristmill.testing.programs.chance import Chance
@@ -19,14 +21,13 @@ from gristmill.testing.programs.scope import Scope as Names
 
 DEVICE_CONSTRUCTS = frozenset(
     {"vector", "vectorized", "block", "view", "helper", "mathematics", "fmod", "fma"}
-    | {"assert", "early return", "reduction", "dynamic", "host helper", "exchange"}
+    | {"assert", "thread assert", "early return", "reduction", "dynamic", "host helper", "device helper", "warp"}
+    | {"exchange"}
 )
 """What may be left out of programs for devices, for back ends and passes that do not have it."""
 
 ON_EVERY_DEVICE = DEVICE_CONSTRUCTS - {"exchange"}
 """What every device has."""
-
-_ONLY_ON_HOST = frozenset({"assert"})
 
 
 def random_device_program(
@@ -47,7 +48,7 @@ def random_device_program(
     return _DeviceProgramMaker(seed, tuple(dtypes), frozenset(constructs), frozenset(mathematics_in)).make()
 
 
-class _HostMaker(ExchangeMaker):
+class _HostMaker(ExchangeMaker, BlockKernelMaker):
     """Makes host code around kernels. Expressions of the host see names and no memory."""
 
     parts: Sequence[Function] = ()
@@ -197,28 +198,37 @@ class _DeviceProgramMaker:
         self.constructs = constructs
         self.mathematics_in = mathematics_in
         self.helpers: list[Helper] = []
+        self.device_helpers: list[DeviceHelper] = []
         self.parts: list[Function] = []
 
     def allowed(self, construct: str) -> bool:
-        if construct == "host assert":
-            return "assert" in self.constructs
-        return construct in self.constructs and construct not in _ONLY_ON_HOST
+        # The makers of statements of threads know one name for what host and threads have.
+        named = {"host assert": "assert", "assert": "thread assert"}
+        return named.get(construct, construct) in self.constructs
 
     def maker(self, returns: DType) -> _HostMaker:
         found = _HostMaker(self.chance, self.dtypes, self.allowed)
         found.returns = returns
         found.mathematics_in = self.mathematics_in
         found.helpers = list(self.helpers)
+        found.device_helpers = tuple(self.device_helpers)
         return found
 
     def make(self) -> RandomDeviceProgram:
         if "helper" in self.constructs:
             for number in range(self.chance.number(0, 2)):
                 self.helpers.append(self.scalar_helper(number))
+        if "device helper" in self.constructs and self.chance.happens(0.5):
+            for number in range(self.chance.number(1, 2)):
+                before = self.device_helpers[-1] if self.device_helpers else None
+                dtype = before.dtype if before is not None else self.chance.pick(self.dtypes)
+                inner = before if self.chance.happens(0.6) else None
+                self.device_helpers.append(device_helper(self.maker(dtype), f"together{number}", dtype, inner))
         if "host helper" in self.constructs and self.chance.happens(0.4):
             self.parts.append(self.part())
         entry, bounded = self.entry()
-        functions = [*(helper.function for helper in self.helpers), *self.parts, entry]
+        scalars, together = (helper.function for helper in self.helpers), (h.function for h in self.device_helpers)
+        functions = [*scalars, *together, *self.parts, entry]
         return RandomDeviceProgram(Module(tuple(functions)), entry.name, bounded, self.seed)
 
     def scalar_helper(self, number: int) -> Helper:

@@ -315,10 +315,15 @@ class KernelMaker(StatementMaker):
         size = target.buffer.shape[0]
         threads, times = self.chance.pick(THREADS[1:]), self.chance.number(1, 3)
         reduced = threads * times - (self.chance.number(0, threads - 1) if self.chance.happens(0.5) else 0)
-        i, t, k = (e.Var(self.name(stem), INT64) for stem in ("bx", "tx", "k"))
-        vi, vk = (e.Var(self.name("a"), INT64) for _ in range(2))
-        with self.in_threads((), vi, [vi, vk], extent_bound(size) * threads * times, size):
+        i, t, k, j = (e.Var(self.name(stem), INT64) for stem in ("bx", "tx", "k", "j"))
+        vi, vk, vj = (e.Var(self.name("a"), INT64) for _ in range(3))
+        # A second axis to reduce: in each thread, or over threads along another axis.
+        second = self.chance.number(1, 3) if self.chance.happens(0.4) else 0
+        over_threads = second > 0 and self.chance.happens(0.6)
+        with self.in_threads((), vi, [vi, vk], extent_bound(size) * threads * times * max(second, 1), size):
             self.scope.positions += [(vi, size), (vk, size_of(reduced))]
+            if second:
+                self.scope.variables.append(vj)
             self.scope.memory[:] = [m for m in self.scope.memory if m.root is not target.root]
             value = self.make(target.dtype, 2)
             start = self.constant(target.dtype)
@@ -327,12 +332,17 @@ class KernelMaker(StatementMaker):
         init = s.Store(target.buffer, (vi,), start)
         place = e.Add(e.Mul(k, size_of(threads)), t)
         predicate = less(place, size_of(reduced)) if reduced < threads * times else None
-        axes = (
+        axes: tuple[s.BlockAxis, ...] = (
             s.BlockAxis(vi, Range(size_of(0), size), s.AxisKind.SPATIAL, i),
             s.BlockAxis(vk, Range(size_of(0), size_of(reduced)), s.AxisKind.REDUCE, place),
         )
+        if second:
+            axes = (*axes, s.BlockAxis(vj, Range(size_of(0), size_of(second)), s.AxisKind.REDUCE, j))
         writes = (Region(target.buffer, (Range(vi, size_of(1)),)),)
-        block = s.Block(self.name("block"), axes, predicate, None, writes, (), (), init, update)
+        block: s.Stmt = s.Block(self.name("block"), axes, predicate, None, writes, (), (), init, update)
+        if second:
+            kind_of, axis = (s.LoopKind.THREAD, s.ThreadAxis.THREAD_Y) if over_threads else (s.LoopKind.SERIAL, None)
+            block = s.For(j, size_of(0), size_of(second), kind_of, block, axis)
         inner = s.For(k, size_of(0), size_of(times), s.LoopKind.SERIAL, block)
         middle = s.For(t, size_of(0), size_of(threads), s.LoopKind.THREAD, inner, s.ThreadAxis.THREAD_X)
         return s.For(i, size_of(0), size, s.LoopKind.THREAD, middle, s.ThreadAxis.BLOCK_X)
