@@ -122,3 +122,25 @@ def test_a_size_in_code_that_may_not_run_says_nothing_outside(around):
                 a[1] = 1
         """,
     )
+
+
+def test_a_single_thread_has_one_number_and_stays_a_thread():
+    check_pass(
+        Simplify(),
+        """
+        @T.prim_func
+        def f(a: T.Buffer((8,), "int64")):
+            for b in T.thread_binding(1, thread="blockIdx.x"):
+                for t in T.thread_binding(8, thread="threadIdx.x"):
+                    i = b * 8 + t
+                    if i < 8:
+                        a[i] = a[i] + b
+        """,
+        """
+        @T.prim_func
+        def f(a: T.Buffer((8,), "int64")):
+            for b in T.thread_binding(1, thread="blockIdx.x"):
+                for t in T.thread_binding(8, thread="threadIdx.x"):
+                    a[t] = a[t]
+        """,
+    )

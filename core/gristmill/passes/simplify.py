@@ -77,6 +77,11 @@ class _Simplifying(RangeMutator):
         return node
 
     def visit_For(self, node: For) -> Any:
+        if node.thread is not None:
+            # The loop stays, for it says how the kernel is launched; one thread has one number.
+            only = self.visit(node.minimum)
+            if isinstance(only, IntImm) and constant_value(self.visit(node.extent)) == 1:
+                self.names[node.var] = only
         node = super().visit_For(node)
         count = constant_value(node.extent)
         if count is None:

@@ -17,4 +17,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> GoldenFiles:
     """Compares texts with golden files, or renews these if the option says so."""
-    return GoldenFiles(bool(request.config.getoption(OPTION)), f"pytest {request.path.name} {OPTION}")
+    file = request.node.nodeid.partition("::")[0]
+    return GoldenFiles(bool(request.config.getoption(OPTION)), f"pytest {file} {OPTION}")
