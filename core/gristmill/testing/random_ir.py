@@ -8,9 +8,10 @@ from typing import Any
 from gristmill.ir import dtype as d
 from gristmill.ir import expr as e
 from gristmill.ir import stmt as s
-from gristmill.ir.build import const, round_to
+from gristmill.ir.build import call, const, round_to
 from gristmill.ir.memory import Buffer, Scope
 from gristmill.ir.module import Function, FunctionFacts, Module
+from gristmill.ir.op import WARP, WARP_WIDTH_AT_MOST, Result
 from gristmill.ir.stmt import LoopKind, ThreadAxis
 from gristmill.ir.target import Target
 from gristmill.testing.ir_samples import index, new_buffer
@@ -96,8 +97,20 @@ class RandomIR:
     def bind(self) -> s.Stmt:
         dtype = self.random.choice(d.SCALARS)
         value = self.expression(dtype, 4)
-        self.variables.append(e.Var(self.name(), dtype))
+        alone = any(kind in (LoopKind.PARALLEL, LoopKind.VECTORIZED) for kind in self.loops)
+        if not alone and self.random.random() < 0.2:
+            value = self.exchange(value)
+        self.variables.append(e.Var(self.name(), value.dtype))
         return s.Bind(self.variables[-1], value)
+
+    def exchange(self, value: e.Expr) -> e.Expr:
+        """An exchange of a value between threads."""
+        op = self.random.choice(WARP)
+        operands = [value if op.arity == 3 else self.expression(d.BOOL, 2)]
+        if op.arity == 3:
+            operands.append(self.expression(d.INT32, 2))
+        width = const(1 << self.random.randrange(WARP_WIDTH_AT_MOST.bit_length()), d.INT32)
+        return call(op.name, *operands, width, dtype=d.UINT64 if op.result is Result.STATED else None)
 
     def allocate(self) -> s.Stmt:
         shape = tuple(self.expression(d.INT64, 1) for _ in range(self.random.randrange(3)))
@@ -112,7 +125,9 @@ class RandomIR:
         minimum = self.expression(var.type, 2)
         extent = const(4, var.type) if kind is LoopKind.VECTORIZED else self.expression(var.type, 2)
         self.variables.append(var)
+        self.loops.append(kind)
         found = s.For(var, minimum, extent, kind, self.body(depth - 1))
+        self.loops.pop()
         self.variables.remove(var)
         return found
 
