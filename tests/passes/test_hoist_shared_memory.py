@@ -185,6 +185,17 @@ ERRORS = {
                 s[t] = x[t]
         """,
     ),
+    "a size by the coordinate of the outermost loop": (
+        "GM0609",
+        "s = T.alloc_buffer((t + 1,)",
+        """
+        @T.prim_func
+        def f(x: T.Buffer((64,), "float32")):
+            for t in T.thread_binding(64, thread="threadIdx.x"):
+                s = T.alloc_buffer((t + 1,), "float32", scope="shared.dyn")
+                s[t] = x[t]
+        """,
+    ),
     "a size that the kernel reads": (
         "GM0609",
         "s = T.alloc_buffer((sizes[0],)",

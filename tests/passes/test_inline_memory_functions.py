@@ -510,4 +510,28 @@ def test_a_function_that_needs_a_barrier_inside_cannot_be_called_by_some_threads
     with pytest.raises(UserError) as caught:
         lowered(kernel(body))
     assert caught.value.code == "GM0607"
-    assert "`s`" in caught.value.diagnostics[0].message
+    (found,) = caught.value.diagnostics
+    assert "`s`" in found.message
+    lines = kernel(body).split("\n")
+    calls = [note.place for note in found.notes if note.message == "inlined from this call"]
+    # The text begins one line down in its file.
+    assert [lines[place.line - 2].strip() for place in calls if place is not None][-1] in body
+
+
+def test_a_size_of_shared_memory_that_a_thread_gives_is_refused_with_the_call():
+    text = """
+    @T.prim_func(private=True)
+    def total(value: T.float32, n: T.int64) -> T.float32:
+        s = T.alloc_buffer((n,), "float32", scope="shared.dyn")
+        s[0] = value
+        return s[0]
+
+    @T.prim_func
+    def f(x: T.Buffer((64,), "float32")):
+        for t in T.thread_binding(64, thread="threadIdx.x"):
+            x[t] = total(x[t], t + 1)
+    """
+    with pytest.raises(UserError) as caught:
+        lowered(text)
+    assert caught.value.code == "GM0609"
+    assert [note.message for note in caught.value.diagnostics[0].notes] == ["inlined from this call"]

@@ -140,6 +140,23 @@ def test_reductions_over_threads_are_serial_for_the_executor() -> None:
     assert changed > 5
 
 
+def test_functions_with_barriers_are_called_by_all_threads_or_by_none() -> None:
+    calls = 0
+    for seed in range(300):
+        module = random_device_program(seed).module
+        waiting = {
+            f.name
+            for f in module.functions
+            if f.name.startswith("together") and any(isinstance(node, s.Barrier) for node in walk(f.body))
+        }
+        for node in walk(module):
+            calls += isinstance(node, e.CallFunction) and node.function in waiting
+            if isinstance(node, (e.And, e.Or)):
+                second = [part.function for part in walk(node.b) if isinstance(part, e.CallFunction)]
+                assert not waiting & set(second), f"seed {seed}"
+    assert calls > 50
+
+
 @pytest.mark.parametrize("construct", sorted(DEVICE_CONSTRUCTS))
 def test_constructs_can_be_left_out(construct: str) -> None:
     left = DEVICE_CONSTRUCTS - {construct}

@@ -17,6 +17,8 @@ def divergent_hazard(earlier: Access, later: Access, cause: Branch | Loop) -> Us
         notes.append(Note(f"the other thread's {first} is here", place_of(earlier.span)))
     if cause.cause is not None:
         notes.append(Note(f"this {what} is not the same for all threads of the block", place_of(cause.cause)))
+    if later.span is not None:
+        notes += later.span.notes()
     return UserError(
         Diagnostic(
             "GM0607",

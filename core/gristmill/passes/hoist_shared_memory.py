@@ -261,7 +261,7 @@ class _Hoisting(Mutator):
             copying = _Copying(sequence(*taken))
             taken = [copying.visit(found) for found in taken]
             body = copying.visit(body)
-        body = _first_thing(sequence(*taken, body) if taken else body)
+        body = _first_thing(sequence(*taken, body) if taken else body, node.var)
         return node if body is node.body else replace(node, body=body)
 
 
@@ -289,11 +289,11 @@ class _Copying(Mutator):
         return super().visit_Buffer(node)
 
 
-def _first_thing(body: Stmt) -> Stmt:
-    """The body of a region with its shared memory allocated before all else."""
+def _first_thing(body: Stmt, coordinate: Var) -> Stmt:
+    """The body of a region, a loop over ``coordinate``, with its shared memory allocated before all else."""
     inner = [node for node in walk(body) if isinstance(node, Allocate) and node.buffer.scope in SHARED_SCOPES]
     bindings = {node.var: node.value for node in walk(body) if isinstance(node, Bind)}
-    defined = defined_variables(body)
+    defined = defined_variables(body) | {coordinate}
     shapes = [tuple(_outside(size, bindings, defined, node) for size in node.buffer.shape) for node in inner]
     parts = body.body if isinstance(body, Seq) else (body,)
     if all(any(part is found for found in inner) for part in parts[: len(inner)]) and len(parts) >= len(inner):
@@ -326,6 +326,7 @@ def _outside(size: Expr, bindings: dict[Var, Expr], defined: set[Var], node: All
                 f"the size of `{node.buffer.name}` depends on `{what}`, which is known only inside of the launch",
                 place_of(node.span or node.buffer.span),
                 hint="the launch says how much shared memory there is: use sizes, scalars and constants",
+                notes=() if node.span is None else node.span.notes(),
             )
         )
     return size
