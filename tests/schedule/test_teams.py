@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import random
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from gristmill.interp import ExecutionOptions, execute
 from gristmill.ir.functor import walk
 from gristmill.ir.module import Module
-from gristmill.ir.stmt import AxisKind, Block, For, ThreadAxis
+from gristmill.ir.stmt import AxisKind, Block, For, Store, ThreadAxis
 from gristmill.passes.manager import Pipeline, RunOptions
 from gristmill.schedule.bind_loops import BindLoops
 from gristmill.testing.bound import runnable
@@ -553,3 +554,73 @@ def test_bins_that_read_everything_have_a_block_each() -> None:
     assert reductions(found) == 1
     (grid,) = {node.extent.value for node in walk(found) if isinstance(node, For) and node.thread is ThreadAxis.BLOCK_X}
     assert grid == 256
+
+
+def test_independent_loops_beside_reductions_are_shared_too() -> None:
+    source = """
+        @T.prim_func
+        def f(src: T.Buffer(("rows", "columns"), "float32"), dst: T.Buffer(("rows", "columns"), "float32")):
+            for row in range(rows):
+                greatest = -T.infinity("float32")
+                for column in range(columns):
+                    greatest = T.max(greatest, src[row, column])
+                for column in range(columns):
+                    dst[row, column] = src[row, column] - greatest
+                total = T.float32(0)
+                for column in range(columns):
+                    total = total + dst[row, column]
+                for column in range(columns):
+                    dst[row, column] = dst[row, column] - total
+        """
+    values = np.random.default_rng(7).integers(0, 9, (3, 70)).astype(np.float32)
+    for fast_math in (False, True):
+        found = same(module_of(source, fast_math), values, np.zeros_like(values))
+        assert reductions(found) == 1 + fast_math
+        same(module_of(source, fast_math), values[:, :0], values[:, :0].copy())
+
+
+def _random_rows(seed: int) -> str:
+    """Rows that reduce, write in all columns and in single ones, and read what they wrote, in any order."""
+    chance = random.Random(seed)
+    values = ["a[y, x]", "b[y, x]", "b[y, 0]", "a[y, n - 1]", "out[y]", "near", "far", "x", "b[y, n - 1 - x]"]
+    lines = ["near = T.int64(0)", "far = T.int64(y)"]
+    for _ in range(chance.randint(2, 6)):
+        value = " + ".join(chance.sample(values, chance.randint(1, 3)))
+        single = value.replace("x", "(n - 1)")
+        loop = ["for x in range(n):", f"    {chance.choice(('if a[y, x] > 0:', 'if x > 2:', 'if True:'))}"]
+        target = chance.choice(("near", "far"))
+        others = value.replace(target, "3")
+        lines += chance.choice(
+            (
+                [*loop, f"        {target} = {target} + {others}"],
+                [*loop, f"        {target} = T.max({target}, {others})"],
+                [*loop, f"        out[y] = out[y] ^ ({value.replace('out[y]', '1')})"],
+                [*loop, f"        b[y, x] = {value}"],
+                [*loop, f"        b[y, x] = b[y, x] - {value}"],
+                [f"out[y] = {single}"],
+                [f"b[y, 0] = {single}"],
+                ["if n > 3:", f"    b[y, 3] = {single}"],
+            )
+        )
+    lines += ["out[y] = out[y] + near + far"]
+    head = 'a: T.Buffer(("m", "n"), "int64"), b: T.Buffer(("m", "n"), "int64"), out: T.Buffer(("m",), "int64")'
+    body = "\n".join("        " + line for line in lines)
+    return f"@T.prim_func\ndef f({head}):\n    for y in range(m):\n{body}\n"
+
+
+@pytest.mark.parametrize("case", range(4))
+def test_random_rows(case: int) -> None:
+    shared = spread = 0
+    for seed in range(case * 12, case * 12 + 12):
+        source = _random_rows(seed)
+        print(f"seed {seed}\n{source}")
+        values = np.random.default_rng(seed)
+        n = (1, 5, 8, 20)[seed % 4]
+        a, b, out = values.integers(-9, 9, (2, n)), values.integers(-9, 9, (2, n)), values.integers(-9, 9, 2)
+        found = same(module_of(source), a, b, out)
+        shared += reductions(found)
+        for node in walk(found):
+            if isinstance(node, For) and node.var.name == "stride":
+                spread += any(isinstance(part, Store) and part.buffer.name == "b" for part in walk(node.body))
+    assert shared > 5
+    assert spread > 2

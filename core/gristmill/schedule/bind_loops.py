@@ -25,13 +25,15 @@ After (with blocks of 256 threads)::
         out[0, 0] = 0.0
 
 Everything of a public function that touches memory of the device is brought under loops over threads. Loops with
-independent iterations are fused and spread over blocks and threads; other loops, and single statements, are run by one
-thread; loops around several nests and branches stay on the host if it knows their conditions. What comes after
-another stays after it, since each is a launch of its own. Values of the host that device code writes move to the
-device. Private functions that the host calls for their effect on arrays are host code too. What is bound already
-stays as it is.
+independent iterations are fused and spread over blocks and threads; loops that reduce in an order that is free are shared
+by the threads of a block (:mod:`gristmill.schedule.teams`); other loops, and single statements, are run by one thread;
+conditions of the device around loops are moved into them (:mod:`gristmill.schedule.device_conditions`); loops around
+several nests and branches stay on the host if it knows their conditions. What comes after another stays after it, since
+each is a launch of its own. Values of the host that device code writes move to the device. Private functions that the
+host calls for their effect on arrays are host code too. What is bound already stays as it is.
 
-Requires: blocks are not lowered yet. Ensures: no access to device memory is left outside of loops over threads.
+Requires: blocks are not lowered yet; thread reductions and barriers are lowered and put in later. Ensures: no access to
+device memory is left outside of loops over threads.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class TeamMaker:
 
     def make(self, lane: Var, threads: int) -> Team:
         """A team whose threads are numbered by the variable."""
-        return Team(self.finder.reductions, self.finder.roots, self.simplifier, lane, threads)
+        return Team(self.finder, self.simplifier, lane, threads)
 
     def longest(self, body: Stmt) -> int | None:
         """The most iterations of a loop that the team would share, if that is known."""

@@ -22,13 +22,13 @@ After, for a block of 256 threads::
     if tx == 0:                                     ; memory of the device: one of them does it
         out[0] = total
 
-An iteration more or less makes no difference to the others, so that threads without one have the operation's neutral
-element. What no thread has touched (there is no iteration, or none in which a condition held) stays untouched.
+Loops beside those that reduce are shared in the same way where their iterations are independent; the barriers between them
+are put in later. A thread without an iteration has the operation's neutral element, which changes no value. What no
+thread has touched (there is no iteration, or none in which a condition held) stays untouched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from gristmill.arith.simplify import Simplifier
@@ -52,9 +52,11 @@ from gristmill.ir.stmt import (
     Store,
     View,
 )
+from gristmill.passes.renewal import defined_variables
 from gristmill.passes.thread_reduction import neutral
 from gristmill.schedule.iteration_space import IterationSpace
 from gristmill.schedule.jumps import escaping_jumps
+from gristmill.schedule.nests import NestFinder
 from gristmill.schedule.reductions import Accumulator, LoopReduction, Reductions
 
 
@@ -65,11 +67,9 @@ class _Refused(Exception):
 class Team:
     """Shares statements among the threads ``0 <= lane < threads`` of a block."""
 
-    def __init__(
-        self, reductions: Reductions, roots: Mapping[Var, Var], simplifier: Simplifier, lane: Var, threads: int
-    ) -> None:
-        self.reductions = reductions
-        self.roots = roots
+    def __init__(self, finder: NestFinder, simplifier: Simplifier, lane: Var, threads: int) -> None:
+        self.finder = finder
+        self.reductions = finder.reductions
         self.simplifier = simplifier
         self.lane = lane
         self.threads = threads
@@ -77,6 +77,8 @@ class Team:
         """What the first thread does alone."""
         self.together: list[Node] = []
         """What all threads do."""
+        self.everywhere: set[Var] = set()
+        """The memory that all threads write to."""
         self.count = 0
         """How many loops are shared."""
         self.loaded: set[Var] = set()
@@ -99,7 +101,7 @@ class Team:
         if isinstance(node, For) and (found := self.reductions.of(node)) is not None:
             return self._reduction(found)
         if not self.reductions.in_any_loop(node):
-            return self._plain(node)
+            return self._spread(node) or self._plain(node)
         before = self.count
         try:
             return self._around(node)
@@ -124,6 +126,30 @@ class Team:
                 self._must_be_the_same(node.predicate)
             return replace(node, body=self._statement(node.body))
         raise _Refused
+
+    def _spread(self, node: Stmt) -> Stmt | None:
+        """A loop whose iterations are independent, each thread running a part of them; None if it is no such loop.
+
+        It must be plain to see that different iterations write different elements: one dimension is the loop's variable.
+        """
+        nest = self.finder.find(node) if isinstance(node, For) and node.kind is LoopKind.SERIAL else None
+        if nest is None or nest.is_short or len(nest.parallel) > 1 or nest.parallel[0] is not node:
+            return None
+        loop = nest.parallel[0]
+        inside = defined_variables(loop)
+        written = {self._root(part.buffer) for part in walk(nest.body) if isinstance(part, Store)}
+        own = {part.buffer.data for part in walk(nest.body) if isinstance(part, Allocate)}
+        for part in walk(nest.body):
+            if isinstance(part, (Load, Store)) and self._root(part.buffer) in written and part.buffer.data not in own:
+                others = [index for index in part.indices if index is not loop.var]
+                if part.buffer.scope is not Scope.GLOBAL or len(others) + 1 != len(part.indices):
+                    return None
+                if any(isinstance(inner, Load) or inner in inside for index in others for inner in walk(index)):
+                    return None
+        self.everywhere |= written
+        self.together.append(node)
+        space = IterationSpace(nest.parallel, self.simplifier)
+        return sequence(*space.before, self._part_of_loop(loop, space, nest.body))
 
     def _must_be_the_same(self, expr: Expr) -> None:
         """Threads wait for each other under this condition: it must be seen that it is the same for all of them."""
@@ -167,11 +193,11 @@ class Team:
             for part in walk(node)
             if isinstance(part, Load) and part.buffer.scope is not Scope.LOCAL
         }
-        if indirect & written & read:
+        if indirect & written & (read | self.everywhere):
             raise _Refused
 
     def _root(self, buffer: Buffer) -> Var:
-        return self.roots.get(buffer.data, buffer.data)
+        return self.finder.roots.get(buffer.data, buffer.data)
 
     # A reduction ------------------------------------------------------------------------------------------------------
 
@@ -196,7 +222,7 @@ class Team:
                 flag = _scalar(f"{name}_touched", BOOL)
                 code += [Allocate(flag), Store(flag, (), false())]
             touched.append(flag)
-        code.append(self._part_of_loop(found, space, found.with_partials(partials, touched)))
+        code.append(self._part_of_loop(found.loops[0], space, found.with_partials(partials, touched)))
         conditions = [] if space.known else [there_is_one]
         for accumulator, partial, flag in zip(found.accumulators.values(), partials, touched, strict=True):
             condition = conjunction(conditions)
@@ -208,7 +234,7 @@ class Team:
             code.append(self._together(accumulator, partial, condition))
         return sequence(*code, span=found.loops[0].span)
 
-    def _part_of_loop(self, found: LoopReduction, space: IterationSpace, body: Stmt) -> Stmt:
+    def _part_of_loop(self, loop: For, space: IterationSpace, body: Stmt) -> Stmt:
         """The iterations of one thread: neighbours take neighbouring ones, so that memory is read in whole lines."""
         size = const(self.threads, INT64)
         body = sequence(*space.coordinates, body)
@@ -217,7 +243,7 @@ class Team:
         stride = Var("stride", INT64)
         body = sequence(Bind(space.number, Add(Mul(stride, size), self.lane)), body)
         rounds = self.simplifier.simplify(FloorDiv(Add(space.total, const(self.threads - 1, INT64)), size))
-        return For(stride, const(0, INT64), rounds, LoopKind.SERIAL, body, span=found.loops[0].span)
+        return For(stride, const(0, INT64), rounds, LoopKind.SERIAL, body, span=loop.span)
 
     def _together(self, accumulator: Accumulator, partial: Buffer, condition: Expr | None) -> Stmt:
         """The block that combines the partial results of all threads into the accumulator."""
