@@ -1,10 +1,11 @@
 """Statements that constants decide, and what loops and branches tell the simplifier."""
 
+import numpy as np
 import pytest
 
 from gristmill.passes.manager import Pipeline, RunOptions
 from gristmill.passes.simplify import Simplify
-from gristmill.testing.pass_equivalence import check_pass, kernels
+from gristmill.testing.pass_equivalence import check_pass, kernels, outcome_of, same_outcome
 
 
 def kernel(body):
@@ -144,3 +145,53 @@ def test_a_single_thread_has_one_number_and_stays_a_thread():
                     a[t] = a[t]
         """,
     )
+
+
+def test_a_block_begins_within_what_blocks_are_counted_for():
+    check_pass(
+        Simplify(),
+        """
+        @T.prim_func
+        def f(a: T.Buffer(("n",), "int64"), m: T.int64):
+            for b in T.thread_binding((n + 63) // 64, thread="blockIdx.x"):
+                if b * 64 < n:
+                    a[b * 64] = 1
+                if b * 64 + 1 < n:
+                    a[b * 64 + 1] = 2
+                if n > 0:
+                    a[0] = a[0] + 1
+            for b in range((m + 63) // 64):
+                if b * 64 < m:
+                    a[b] = 3
+            if (n + 63) // 64 * 64 - 64 < n:
+                a[1] = 4
+        """,
+        """
+        @T.prim_func
+        def f(a: T.Buffer(("n",), "int64"), m: T.int64):
+            for b in T.thread_binding((n + 63) // 64, thread="blockIdx.x"):
+                a[b * 64] = 1
+                if b * 64 + 1 < n:
+                    a[b * 64 + 1] = 2
+                a[0] = a[0] + 1
+            for b in range((m + 63) // 64):
+                if b * 64 < m:
+                    a[b] = 3
+            if (n + 63) // 64 * 64 - 64 < n:
+                a[1] = 4
+        """,
+    )
+
+
+@pytest.mark.parametrize("added", [0, 1, 63, 64, 200, 2**63 - 1])
+def test_a_count_of_blocks_that_wraps_runs_none_of_them(added):
+    module = kernels(
+        kernel(
+            f"if m >= 0:\n    for b in range((m + {added}) // 64):\n        a[0] += b\n        if b > 6:\n            break"
+            "\n        if b * 64 < m:\n            a[1] += 1\n        if m > 0:\n            a[2] += 1"
+        )
+    )
+    simplified = Pipeline.of([Simplify()]).run(module, RunOptions(verify=True))
+    for m in (0, 1, 63, 64, 65, 129, 2**63 - 201, 2**63 - 65, 2**63 - 64, 2**63 - 2, 2**63 - 1):
+        args = [np.zeros(3, np.int64), m]
+        assert same_outcome(outcome_of(module, "f", args), outcome_of(simplified, "f", args)), m

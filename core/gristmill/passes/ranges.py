@@ -9,13 +9,11 @@ from typing import Any
 from gristmill.arith.interval import Interval
 from gristmill.arith.simplify import Simplifier
 from gristmill.ir.build import constant_value
-from gristmill.ir.expr import And, Equal, Expr, Less, LessEqual, NotEqual, Var
+from gristmill.ir.expr import Add, And, Equal, Expr, FloorDiv, IntImm, Less, LessEqual, NotEqual, Var
 from gristmill.ir.functor import Mutator
 from gristmill.ir.memory import Buffer
 from gristmill.ir.module import Function
 from gristmill.ir.stmt import Bind, Block, For, If, Stmt, While
-
-Ranges = dict[Var, Interval]
 
 
 class RangeMutator(Mutator):
@@ -52,14 +50,26 @@ class RangeMutator(Mutator):
     def visit_For(self, node: For) -> Any:
         minimum, extent = self.visit(node.minimum), self.visit(node.extent)
         self.know_loop(node.var, minimum, extent)
-        inside: Ranges = {extent: Interval(1, extent.dtype.maximum)} if isinstance(extent, Var) else {}
         self.depth += 1
-        with self.simplifier.bounds.given(inside):
+        with self.simplifier.bounds.given(dict(self.of_running(extent))):
             body = self.visit(node.body)
         self.depth -= 1
         if minimum is node.minimum and extent is node.extent and body is node.body:
             return node
         return replace(node, minimum=minimum, extent=extent, body=body)
+
+    def of_running(self, extent: Expr) -> Iterator[tuple[Var, Interval]]:
+        """What is known where a loop of this extent runs: it is at least 1.
+
+        So in ``(n + 1023) // 1024`` of a signed ``n`` that is not negative the sum has not wrapped, for it were negative.
+        """
+        match extent:
+            case Var():
+                yield extent, Interval(1, extent.dtype.maximum)
+            case FloorDiv(a=Add(a=Var() as var, b=IntImm(value=added)), b=IntImm(value=divisor)):
+                known = self.simplifier.bounds.of(var)
+                if var.dtype.is_signed and added >= 0 and divisor > 0 and known.low >= 0:
+                    yield var, Interval(max(known.low, divisor - added), min(known.high, var.dtype.maximum - added))
 
     def know_loop(self, var: Var, minimum: Expr, extent: Expr) -> None:
         """Inside a loop its variable is between the minimum and the last value."""
