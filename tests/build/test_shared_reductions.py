@@ -50,15 +50,17 @@ def backend() -> ReferenceBackend:
 
 
 @pytest.fixture(scope="module")
-def backend_without_optional_passes() -> ReferenceBackend:
-    return ReferenceBackend(optimization=0)
+def backends(backend: ReferenceBackend) -> dict[str, ReferenceBackend]:
+    return {
+        "all passes": backend,
+        "no optional passes": ReferenceBackend(optimization=0),
+        "exchanges in warps": ReferenceBackend(target="reference+warp_shuffles"),
+    }
 
 
-@pytest.mark.parametrize("optimized", [True, False])
-def test_they_give_what_the_loops_give(
-    backend: ReferenceBackend, backend_without_optional_passes: ReferenceBackend, optimized: bool
-) -> None:
-    run = backend if optimized else backend_without_optional_passes
+@pytest.mark.parametrize("name", ["all passes", "no optional passes", "exchanges in warps"])
+def test_they_give_what_the_loops_give(backends: dict[str, ReferenceBackend], name: str) -> None:
+    run = backends[name]
     module = kernels(SOURCE)
     random = np.random.default_rng(7)
     for n in (0, 1, 255, 256, 257, 1000):
