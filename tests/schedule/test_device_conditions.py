@@ -95,6 +95,14 @@ def test_the_condition_is_found_out_once() -> None:
         ),
         ("for t in range(3):\n    if a[t] > 0:\n        for i in range(n):\n            b[i] = b[i] + t", 1),
         ("if a[0] > 0:\n    for y, x in T.grid(n // 8, 8):\n        b[y * 8 + x] = y", 1),
+        # Names and scalars whose values come from memory.
+        ("first = a[0]\nif first > 0:\n    for i in range(n):\n        b[i] = first", 1),
+        (
+            "total = T.int64(0)\nfor i in range(n):\n    total = total + a[i] % 2\nif total > 0:\n"
+            "    for i in range(n):\n        b[i] = a[i] // total\nelse:\n    b[0] = k",
+            1,
+        ),
+        ("first = a[3]\nif first > 0:\n    for i in range(first):\n        b[i] = 1", 0),
         # Nothing for many threads; not to be taken apart.
         ("if a[0] > 0:\n    b[0] = 1", 0),
         ("if a[0] > 0:\n    j = a[1]\n    for i in range(n):\n        b[i] = j", 0),

@@ -39,6 +39,7 @@ device memory is left outside of loops over threads.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -60,7 +61,7 @@ from gristmill.schedule.device_conditions import with_conditions_inside
 from gristmill.schedule.memory_roots import memory_roots
 from gristmill.schedule.nests import NestFinder
 from gristmill.schedule.placement import Placed, Placement, Where, is_only_of_host, touches_device
-from gristmill.schedule.scratch import moved_to_device, put_into_threads
+from gristmill.schedule.scratch import Moved, moved_to_device, put_into_threads
 
 THREADS = 256
 """Threads of a block where the device has no lower limit: enough to hide latency, and few enough for every device."""
@@ -142,9 +143,12 @@ class _Recipe:
         """What knows the loops of a function."""
         return NestFinder(self.module, function, self.check_overlap)
 
-    def prepared(self, function: Function) -> Function:
-        """The function with what the device decides about inside of the loops that it decides about."""
-        return with_conditions_inside(function, self.finder(function))
+    def prepared(self, function: Function, values: AbstractSet[Var] = frozenset()) -> Function:
+        """The function with conditions that only the device knows inside of the loops that they are about.
+
+        ``values`` are names and data of local memory that only the device knows.
+        """
+        return with_conditions_inside(function, self.finder(function), values)
 
     def placed(self, function: Function) -> Placed:
         """Where the statements of a function run."""
@@ -170,21 +174,27 @@ class _Binding:
         """The function bound; the same object if there was nothing to do."""
         if not touches_device(self.function.body):
             return self.function
-        function = self.recipe.prepared(self.function)
-        values: set[Var] = set()
-        while True:
-            moved = moved_to_device(function, values)
-            placed = self.recipe.placed(moved.function)
-            more = _values_of_device(placed, moved.function) - values
-            if not more:
-                break
-            values |= more
+        moved, placed, values = self.placed(self.function)
+        prepared = self.recipe.prepared(self.function, values)
+        if prepared is not self.function:
+            moved, placed, _ = self.placed(prepared)
         if not placed.regions():
             return self.function
         self.finder = self.recipe.finder(moved.function)
         self.teams = TeamMaker(self.finder, self.simplifier)
         body = put_into_threads(self.emitted(placed), moved.origins)
         return self.function.with_body(_Sharing(self).visit(body))
+
+    def placed(self, function: Function) -> tuple[Moved, Placed, set[Var]]:
+        """The function with values that device code makes on the device, where its statements run, and those values."""
+        values: set[Var] = set()
+        while True:
+            moved = moved_to_device(function, values)
+            placed = self.recipe.placed(moved.function)
+            more = _values_of_device(placed, moved.function) - values
+            if not more:
+                return moved, placed, values
+            values |= more
 
     def one_thread(self, node: Stmt) -> Stmt:
         """A launch of one thread, which may become one of several later."""

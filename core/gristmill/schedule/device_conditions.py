@@ -20,6 +20,7 @@ loops in the branches are for many threads, and where what decides how often the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
 
@@ -34,35 +35,57 @@ from gristmill.schedule.nests import NestFinder
 from gristmill.schedule.placement import is_only_of_host, touches_device
 
 
-def with_conditions_inside(function: Function, finder: NestFinder) -> Function:
-    """The function with conditions of the device inside of its loops; the same object if there are none to move."""
-    if not any(isinstance(node, If) and touches_device(node.condition) for node in walk(function.body)):
+def with_conditions_inside(function: Function, finder: NestFinder, values: AbstractSet[Var]) -> Function:
+    """The function with conditions of the device inside of its loops; the same object if there are none to move.
+
+    ``values`` are names, and data of local memory, whose values only the device knows.
+    """
+    known = _Knowledge(values)
+    if not any(isinstance(node, If) and known.is_of_device(node.condition) for node in walk(function.body)):
         return function
-    return function.with_body(_Moving(finder).visit(function.body))
+    return function.with_body(_Moving(finder, known).visit(function.body))
+
+
+class _Knowledge:
+    """What only the device knows."""
+
+    def __init__(self, values: AbstractSet[Var]) -> None:
+        self.values = values
+
+    def is_of_device(self, expr: Expr) -> bool:
+        """Whether the host cannot evaluate it."""
+        return touches_device(expr) or any(
+            part in self.values or (isinstance(part, Load) and part.buffer.data in self.values) for part in walk(expr)
+        )
+
+    def ends_are_of_device(self, loop: For) -> bool:
+        """Whether only the device knows how often the loop runs."""
+        return self.is_of_device(loop.minimum) or self.is_of_device(loop.extent)
 
 
 class _Moving(Mutator):
     """Goes over what may be code of the host."""
 
-    def __init__(self, finder: NestFinder) -> None:
+    def __init__(self, finder: NestFinder, known: _Knowledge) -> None:
         super().__init__()
         self.finder = finder
+        self.known = known
 
     def visit_For(self, node: For) -> Any:
-        if node.kind in (LoopKind.THREAD, LoopKind.VECTORIZED) or _ends_touch(node):
+        if node.kind in (LoopKind.THREAD, LoopKind.VECTORIZED) or self.known.ends_are_of_device(node):
             return node
         return node if self.finder.find(node) is not None else self.generic(node)
 
     def visit_While(self, node: While) -> Any:
-        return node if touches_device(node.condition) else self.generic(node)
+        return node if self.known.is_of_device(node.condition) else self.generic(node)
 
     def visit_Block(self, node: Block) -> Any:
         return node if node.init is not None or node.predicate is not None or node.axes else self.generic(node)
 
     def visit_If(self, node: If) -> Any:
-        if not touches_device(node.condition):
+        if not self.known.is_of_device(node.condition):
             return self.generic(node)
-        moved = _Branches(self.finder).moved(node, None)
+        moved = _Branches(self.finder, self.known).moved(node, None)
         return node if moved is None else sequence(*moved)
 
 
@@ -73,8 +96,9 @@ class _Fixed(Exception):
 class _Branches:
     """Takes the branches of one condition apart, so that each statement asks for itself."""
 
-    def __init__(self, finder: NestFinder) -> None:
+    def __init__(self, finder: NestFinder, known: _Knowledge) -> None:
         self.finder = finder
+        self.known = known
 
     def moved(self, node: If, outer: Expr | None) -> list[Stmt] | None:
         """The statements that stand for a branch under ``outer``; None if that is not possible, or of no use."""
@@ -120,14 +144,9 @@ class _Branches:
 
     def _is_for_many(self, loop: For) -> bool:
         """Whether many threads, or the threads of a block, can share the loop."""
-        if _ends_touch(loop):
+        if self.known.ends_are_of_device(loop):
             return False
         return self.finder.find(loop) is not None or self.finder.reductions.of(loop) is not None
-
-
-def _ends_touch(loop: For) -> bool:
-    """Whether only the device knows how often the loop runs."""
-    return touches_device(loop.minimum) or touches_device(loop.extent)
 
 
 def _inside(loop: For, flag: Expr) -> For:
