@@ -94,11 +94,16 @@ def test_sums_of_floats_keep_their_order_unless_fast_math_is_set(backend: Refere
     np.testing.assert_allclose(found, np.dot(a.astype(np.float64), b), rtol=1e-4)
 
 
-def test_long_arrays(backend: ReferenceBackend) -> None:
-    values = np.arange(1 << 15, dtype=np.int32)
+def test_long_arrays_and_long_rows(backend: ReferenceBackend) -> None:
+    module = kernels(SOURCE)
+    values = np.arange((1 << 20) - 3, dtype=np.int32)
     out = np.zeros(1, np.int64)
-    backend(kernels(SOURCE), "total", [values, out])
+    backend(module, "total", [values, out])
     assert out[0] == values.sum(dtype=np.int64)
+    rows = np.random.default_rng(9).random((4, 100_000)).astype(np.float32)
+    extremes = np.zeros((4, 2), np.float32)
+    backend(module, "extremes", [rows, extremes])
+    np.testing.assert_array_equal(extremes, np.stack([rows.min(1), rows.max(1)], 1))
 
 
 @pytest.mark.parametrize("seed", range(12))
