@@ -81,7 +81,13 @@ def part_of(path: Path) -> str:
 
 def test_there_are_files_to_check() -> None:
     assert len(CORE_FILES) > 20
-    assert {"gristmill_llvm", "gristmill_cpu", "gristmill_launch"} <= PLUGIN_PACKAGES
+    assert {
+        "gristmill_llvm",
+        "gristmill_spirv",
+        "gristmill_cpu",
+        "gristmill_vulkan",
+        "gristmill_launch",
+    } <= PLUGIN_PACKAGES
     assert {"core/gristmill/errors.py", "core/gristmill/cli/dispatch.py"} <= {name_of(path) for path in CORE_FILES}
 
 

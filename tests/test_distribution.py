@@ -27,7 +27,14 @@ def test_types_and_pages_are_shipped() -> None:
 
 
 def test_packages_are_importable_names() -> None:
-    for name in ("gristmill_launch", "gristmill_llvm", "gristmill_cpu", "gristmill_targets"):
+    for name in (
+        "gristmill_launch",
+        "gristmill_llvm",
+        "gristmill_spirv",
+        "gristmill_cpu",
+        "gristmill_vulkan",
+        "gristmill_targets",
+    ):
         done = subprocess.run([sys.executable, "-c", f"import {name}"], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
 

@@ -99,12 +99,30 @@ DUMP_FOLDER = Knob(
     "nothing is written",
 )
 
+VULKAN_VALIDATION = Knob(
+    "GRISTMILL_VULKAN_VALIDATION",
+    "1 runs Vulkan's validation layer, with its checks of synchronisation; slow.",
+    False,
+    _switch,
+    "off",
+)
+
+VULKAN_WITHOUT: Knob[tuple[str, ...]] = Knob(
+    "GRISTMILL_VULKAN_WITHOUT",
+    "Features and extensions of Vulkan devices to leave unused, as `VK_KHR_push_descriptor`, separated by commas.",
+    (),
+    _names,
+    "none",
+)
+
 ALL: tuple[Knob[bool] | Knob[str] | Knob[int] | Knob[tuple[str, ...]], ...] = (
     TRACEBACK,
     DISABLED_PLUGINS,
     CACHE_FOLDER,
     THREADS,
     DUMP_FOLDER,
+    VULKAN_VALIDATION,
+    VULKAN_WITHOUT,
 )
 
 

@@ -1,0 +1,85 @@
+"""The state of a generation: what is known of a kernel's module, and of the function that is being written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from gristmill.ir.dtype import DType
+from gristmill.ir.expr import Expr, Var
+from gristmill.ir.module import Function, Module
+from gristmill.ir.span import Span
+from gristmill.ir.stmt import Stmt, ThreadAxis
+from gristmill_spirv.builder import ModuleBuilder
+from gristmill_spirv.function_writer import FunctionWriter
+from gristmill_spirv.places import Interface, Place
+from gristmill_spirv.profile import Profile
+from gristmill_spirv.refusals import refused_feature
+from gristmill_spirv.registers import Lanes
+
+FEATURE_OF_BITS = {8: "storage8", 16: "storage16"}
+
+
+@dataclass(slots=True)
+class KernelModule:
+    """What all functions of one kernel's module share."""
+
+    source: Module
+    kernel: Function
+    profile: Profile
+    builder: ModuleBuilder
+    interface: Interface
+    instances: dict[tuple[object, ...], int] = field(default_factory=dict)
+    """Ids of the functions written for helpers, by name and the fixed parts of their pointer arguments."""
+    axes: dict[ThreadAxis, int] = field(default_factory=dict)
+    """The number of the thread or block along each axis of the launch, a uint32."""
+    features: set[str] = field(default_factory=set)
+    """What the module needs of its device, by the names of the target's keys."""
+    shared_bytes: int = 0
+    dynamic_element: int = 0
+    """Bytes of an element of the dynamic shared array; 0 without one."""
+
+    def require(self, feature: str, what: str, span: Span | None) -> None:
+        """Note that the module needs a feature. Raises Unsupported (GM0680) if the target does not have it."""
+        if feature in self.features:
+            return
+        if feature not in self.profile.features:
+            raise refused_feature(what, feature, self.profile.target, span)
+        self.features.add(feature)
+
+    def require_dtype(self, dtype: DType, span: Span | None) -> None:
+        """What computing with an element type needs."""
+        if dtype.bits == 64 and not dtype.is_handle:
+            self.require("float64" if dtype.is_float else "int64", f"dtype `{dtype.element}`", span)
+
+    def require_storage(self, dtype: DType, span: Span | None) -> None:
+        """What an array of an element type in global memory needs."""
+        self.require_dtype(dtype, span)
+        if dtype.is_float and dtype.bits == 64:
+            self.require("int64", f"an array of `{dtype.element}`", span)
+        feature = FEATURE_OF_BITS.get(dtype.bits)
+        if feature is not None:
+            self.require(feature, f"an array of `{dtype.element}`", span)
+
+
+@dataclass(slots=True)
+class FunctionContext:
+    """One function while it is written.
+
+    ``evaluate`` and ``execute`` write the code of an expression and of a statement; ``values`` holds the lanes of
+    variables in scope, ``places`` what pointers stand for.
+    """
+
+    kernel: KernelModule
+    function: Function
+    writer: FunctionWriter
+    is_entry: bool
+    values: dict[Var, Lanes] = field(default_factory=dict)
+    places: dict[Var, Place] = field(default_factory=dict)
+    evaluate: Callable[[Expr], Lanes] = field(init=False)
+    execute: Callable[[Stmt], None] = field(init=False)
+
+    @property
+    def fast(self) -> bool:
+        """Whether floats may be contracted."""
+        return self.function.facts.fast_math

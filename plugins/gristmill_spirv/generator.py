@@ -1,0 +1,82 @@
+"""The code generator ``spirv``: a lowered module in, SPIR-V modules with their records out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from gristmill.ir.module import Module
+from gristmill.ir.target import Target
+from gristmill.plugin.artifacts import Blob, KernelRecord, Scalar
+from gristmill.plugin.protocols import GenerateOptions
+
+HEADER = b"gmspirv1"
+"""What a blob begins with, so that one without kernels is some bytes too."""
+
+
+class SPIRVGenerator:
+    """Writes one SPIR-V module for each kernel; the blob holds them one after the other.
+
+    The blob's requirements are ``spirv`` and ``vulkan``, the versions, and ``features``, what devices must have beyond
+    them (sorted, separated by commas). :mod:`gristmill_spirv.kernels` says what each record's ``extra`` holds.
+    """
+
+    name: ClassVar[str] = "spirv"
+
+    def generate(self, module: Module, target: Target, options: GenerateOptions) -> Sequence[Blob]:
+        """One blob with all kernels."""
+        from gristmill.codegen.kernel_records import kernel_record, kernels_of
+        from gristmill_spirv.kernels import write_kernel
+        from gristmill_spirv.refusals import over_limit
+        from gristmill_spirv.target import profile_of
+
+        profile = profile_of(target)
+        data = HEADER
+        records: list[KernelRecord] = []
+        features: set[str] = set()
+        for function in kernels_of(module):
+            record = kernel_record(function, module)
+            written = write_kernel(module, function, profile, record.block)
+            if written.shared_bytes > profile.shared_memory:
+                what = f"the shared memory of the kernel `{function.name}`"
+                raise over_limit(
+                    what,
+                    written.shared_bytes,
+                    profile.shared_memory,
+                    "max_shared_memory",
+                    profile.target,
+                    function.span,
+                )
+            extra: dict[str, Scalar] = {
+                "code_start": len(data),
+                "code_bytes": len(written.data),
+                "arguments": written.arguments,
+                "layout": ",".join(f"{slot.offset}:{slot.form}" for slot in written.slots),
+                "block_bytes": written.block_bytes,
+            }
+            if written.dynamic_element:
+                extra["dynamic_element"] = written.dynamic_element
+            features |= written.features
+            data += written.data
+            records.append(replace(record, shared_bytes=written.shared_bytes, extra={**record.extra, **extra}))
+        if profile.uses_addresses:
+            features.add("address")
+        return [
+            Blob(
+                kind="spirv",
+                target=str(target),
+                data=data,
+                entry_points=tuple(record.entry for record in records),
+                kernels=tuple(records),
+                requirements={
+                    "spirv": _version(profile.spirv),
+                    "vulkan": _version(profile.vulkan),
+                    "features": ",".join(sorted(features)),
+                },
+            )
+        ]
+
+
+def _version(version: tuple[int, int]) -> str:
+    return f"{version[0]}.{version[1]}"

@@ -1,0 +1,265 @@
+"""Kernels: the entry point, the numbers of threads, and the block of parameters.
+
+How arguments reach a kernel is said in its record (``KernelRecord.extra``), and the runtime obeys that:
+
+* ``arguments``: ``push`` (arrays are storage buffers, bound in order from binding 0; all else is in push constants),
+  ``uniform`` (all else is in a uniform buffer, the last binding), ``address`` (push constants hold addresses and scalars,
+  and nothing is bound), ``address_block`` (the only push constant is the uint64 address of the block);
+* ``layout``: for each argument ``OFFSET:FORM``, separated by commas: its place in the block, in bytes, and ``address``
+  (uint64), ``offset`` (uint32: how many bytes the array starts behind the start of what is bound), ``i32`` (bools and
+  integers of up to 32 bits, extended), ``i64``, ``f32`` (float16 and bfloat16 too), ``f64``;
+* ``block_bytes``: the size of the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gristmill.ir.dtype import DType
+from gristmill.ir.expr import Var
+from gristmill.ir.functor import walk
+from gristmill.ir.module import Function, Module
+from gristmill.ir.stmt import For, ThreadAxis
+from gristmill_spirv.builder import ModuleBuilder, Section, text_words
+from gristmill_spirv.context import FunctionContext, KernelModule
+from gristmill_spirv.enumerants import (
+    AddressingModel,
+    BuiltIn,
+    Capability,
+    Decoration,
+    ExecutionMode,
+    ExecutionModel,
+    MemoryAccess,
+    MemoryModel,
+    Op,
+    StorageClass,
+)
+from gristmill_spirv.function_writer import FunctionWriter
+from gristmill_spirv.functions import write_body
+from gristmill_spirv.places import AddressPlace, Binding, BoundPlace, Interface, address_pointer
+from gristmill_spirv.profile import Profile
+from gristmill_spirv.registers import word, word_constant
+
+_AXES = {
+    "blockIdx": (BuiltIn.WorkgroupId, (ThreadAxis.BLOCK_X, ThreadAxis.BLOCK_Y, ThreadAxis.BLOCK_Z)),
+    "threadIdx": (BuiltIn.LocalInvocationId, (ThreadAxis.THREAD_X, ThreadAxis.THREAD_Y, ThreadAxis.THREAD_Z)),
+}
+_ADDRESS_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where an argument stands in the block of parameters, and in which form."""
+
+    offset: int
+    form: str
+
+    @property
+    def bits(self) -> int:
+        return 64 if self.form in ("address", "i64", "f64") else 32
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenKernel:
+    """A kernel's module, and what its record says beside what the function itself says."""
+
+    data: bytes
+    arguments: str
+    slots: tuple[Slot, ...]
+    block_bytes: int
+    features: frozenset[str]
+    shared_bytes: int
+    dynamic_element: int
+
+
+def write_kernel(source: Module, kernel: Function, profile: Profile, block: tuple[int, int, int]) -> WrittenKernel:
+    """The module of one kernel. ``block`` gives the threads of a block along x, y, z; 0 where the launch says.
+
+    Raises Unsupported for what the target does not have.
+    """
+    builder = ModuleBuilder(profile.spirv)
+    state = KernelModule(source, kernel, profile, builder, Interface())
+    builder.capability(Capability.Shader)
+    writer = FunctionWriter(builder, builder.type_void(), ())
+    context = FunctionContext(state, kernel, writer, is_entry=True)
+    arguments, slots, block_bytes = _arguments(context)
+    _thread_numbers(context)
+    write_body(context)
+    _entry_point(state, writer, block)
+    return WrittenKernel(
+        builder.data(),
+        arguments,
+        slots,
+        block_bytes,
+        frozenset(state.features),
+        state.shared_bytes,
+        state.dynamic_element,
+    )
+
+
+# Threads --------------------------------------------------------------------------------------------------------------
+
+
+def _thread_numbers(context: FunctionContext) -> None:
+    """Load the numbers of thread and block once, at the start: what loads them later may not be on every way."""
+    writer, state = context.writer, context.kernel
+    used = {node.thread for node in walk(state.kernel.body) if isinstance(node, For) and node.thread is not None}
+    module = writer.module
+    triple = module.vector(word(writer), 3)
+    for name, (built_in, axes) in _AXES.items():
+        if used.isdisjoint(axes):
+            continue
+        variable = module.variable(module.pointer(StorageClass.Input, triple), StorageClass.Input)
+        module.decorate(variable, Decoration.BuiltIn, built_in)
+        module.name(variable, name)
+        state.interface.variables.append(variable)
+        state.interface.inputs.add(variable)
+        numbers = writer.value(Op.Load, triple, variable)
+        for place, axis in enumerate(axes):
+            if axis in used:
+                state.axes[axis] = writer.value(Op.CompositeExtract, word(writer), numbers, place)
+
+
+def _entry_point(state: KernelModule, writer: FunctionWriter, block: tuple[int, int, int]) -> None:
+    builder, profile = state.builder, state.profile
+    addresses = profile.uses_addresses
+    if addresses:
+        builder.capability(Capability.PhysicalStorageBufferAddresses)
+        if profile.spirv < (1, 5):
+            builder.extension("SPV_KHR_physical_storage_buffer")
+    model = AddressingModel.PhysicalStorageBuffer64 if addresses else AddressingModel.Logical
+    builder.write(Section.MEMORY_MODEL, Op.MemoryModel, (model, MemoryModel.GLSL450))
+    variables = state.interface.variables
+    if profile.spirv < (1, 4):
+        variables = [found for found in variables if found in state.interface.inputs]
+    name = state.kernel.facts.symbol or state.kernel.name
+    operands = (ExecutionModel.GLCompute, writer.id, *text_words(name), *variables)
+    builder.write(Section.ENTRY_POINTS, Op.EntryPoint, operands)
+    known = tuple(size or 1 for size in block)
+    builder.write(Section.EXECUTION_MODES, Op.ExecutionMode, (writer.id, ExecutionMode.LocalSize, *known))
+    if 0 in block:
+        type_ = builder.type_int(32, signed=False)
+        sizes = [
+            builder.spec_constant(type_, 1, number) if not size else builder.constant_int(size, 32, signed=False)
+            for number, size in enumerate(block)
+        ]
+        triple = builder.vector(type_, 3)
+        found = builder.new_id()
+        builder.write(Section.GLOBALS, Op.SpecConstantComposite, (triple, found, *sizes))
+        builder.decorate(found, Decoration.BuiltIn, BuiltIn.WorkgroupSize)
+    builder.name(writer.id, name)
+
+
+# Arguments ------------------------------------------------------------------------------------------------------------
+
+
+def _arguments(context: FunctionContext) -> tuple[str, tuple[Slot, ...], int]:
+    """Define the kernel's parameters; the form of its arguments, their slots, and the size of the block."""
+    profile, params = context.kernel.profile, context.kernel.kernel.params
+    assert all(isinstance(param, Var) for param in params)
+    variables = [param for param in params if isinstance(param, Var)]
+    slots, size = _slots([param.dtype for param in variables], profile.uses_addresses)
+    fits = size <= profile.push_constants_size
+    if profile.uses_addresses:
+        form = "address" if fits else "address_block"
+    else:
+        form = "push" if fits else "uniform"
+    load = _block_reader(context, slots, form, sum(param.dtype.is_handle for param in variables))
+    number = 0
+    for param, slot in zip(variables, slots, strict=True):
+        if slot.form == "address":
+            context.places[param] = AddressPlace(load(slot))
+        elif slot.form == "offset":
+            binding = Binding(number, True, {})
+            context.places[param] = BoundPlace(binding, load(slot))
+            number += 1
+        else:
+            context.kernel.require_dtype(param.dtype, param.span)
+            context.values[param] = (_from_slot(context, load(slot), param.dtype),)
+    return form, slots, size
+
+
+def _slots(dtypes: Sequence[DType], addresses: bool) -> tuple[tuple[Slot, ...], int]:
+    found: list[Slot] = []
+    size = 0
+    for dtype in dtypes:
+        slot = Slot(0, _form(dtype, addresses))
+        step = slot.bits // 8
+        size = -(-size // step) * step
+        found.append(Slot(size, slot.form))
+        size += step
+    return tuple(found), size
+
+
+def _form(dtype: DType, addresses: bool) -> str:
+    if dtype.is_handle:
+        return "address" if addresses else "offset"
+    wide = dtype.bits == 64
+    if dtype.is_float:
+        return "f64" if wide else "f32"
+    return "i64" if wide else "i32"
+
+
+def _block_reader(context: FunctionContext, slots: Sequence[Slot], form: str, bindings: int) -> Callable[[Slot], int]:
+    """A function that loads a slot of the block."""
+    writer, state = context.writer, context.kernel
+    module = writer.module
+    if form == "address_block":
+        pushed = _block_variable(context, [Slot(0, "address")], StorageClass.PushConstant, "parameters")
+        pointer = module.pointer(StorageClass.PushConstant, word(writer, 64))
+        state.require("int64", "arithmetic with addresses", None)
+        where = writer.value(Op.AccessChain, pointer, pushed, word_constant(writer, 0))
+        address = writer.value(Op.Load, word(writer, 64), where)
+
+        def from_memory(slot: Slot) -> int:
+            type_ = _slot_type(module, slot)
+            index = word_constant(writer, slot.offset, 64)
+            at = address_pointer(writer, type_, address, index, 1)
+            return writer.value(Op.Load, type_, at, MemoryAccess.Aligned, slot.bits // 8)
+
+        return from_memory
+    if not slots:
+        return lambda slot: 0
+    storage = StorageClass.Uniform if form == "uniform" else StorageClass.PushConstant
+    variable = _block_variable(context, slots, storage, "parameters")
+    if form == "uniform":
+        module.decorate(variable, Decoration.DescriptorSet, 0)
+        module.decorate(variable, Decoration.Binding, bindings)
+    members = {slot.offset: member for member, slot in enumerate(slots)}
+
+    def from_block(slot: Slot) -> int:
+        type_ = _slot_type(module, slot)
+        if slot.bits == 64:
+            what = "an argument of 64 bits" if slot.form != "address" else "arithmetic with addresses"
+            state.require("float64" if slot.form == "f64" else "int64", what, None)
+        member = word_constant(writer, members[slot.offset])
+        where = writer.value(Op.AccessChain, module.pointer(storage, type_), variable, member)
+        return writer.value(Op.Load, type_, where)
+
+    return from_block
+
+
+def _block_variable(context: FunctionContext, slots: Sequence[Slot], storage: StorageClass, name: str) -> int:
+    module = context.writer.module
+    block = module.fresh(Op.TypeStruct, *(_slot_type(module, slot) for slot in slots))
+    module.decorate(block, Decoration.Block)
+    for member, slot in enumerate(slots):
+        module.decorate_member(block, member, Decoration.Offset, slot.offset)
+    variable = module.variable(module.pointer(storage, block), storage)
+    module.name(variable, name)
+    context.kernel.interface.variables.append(variable)
+    return variable
+
+
+def _slot_type(module: ModuleBuilder, slot: Slot) -> int:
+    return module.type_float(slot.bits) if slot.form.startswith("f") else module.type_int(slot.bits, signed=False)
+
+
+def _from_slot(context: FunctionContext, value: int, dtype: DType) -> int:
+    """The value of a scalar argument: what was widened for the block is narrowed again."""
+    if not dtype.is_bool:
+        return value
+    return context.writer.value(
+        Op.INotEqual, context.writer.module.type_bool(), value, word_constant(context.writer, 0)
+    )

@@ -1,0 +1,169 @@
+"""Loads and stores of buffers: from an index expression to the elements of a :mod:`place <gristmill_spirv.places>`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gristmill.ir.dtype import DType
+from gristmill.ir.expr import AddressOf, BufferRef, Expr, Load, Var
+from gristmill.ir.memory import Buffer
+from gristmill.ir.span import Span
+from gristmill.ir.stmt import Store
+from gristmill_spirv import places
+from gristmill_spirv.context import FunctionContext
+from gristmill_spirv.conversions import from_bits, to_bits
+from gristmill_spirv.enumerants import Op
+from gristmill_spirv.integers import sign_extended
+from gristmill_spirv.places import AddressPlace, BoundPlace, Place, VariablePlace, WordPlace, element_bits
+from gristmill_spirv.refusals import refused_construct
+from gristmill_spirv.registers import Lanes, width_of, word, word_constant
+
+
+def load(context: FunctionContext, node: Load) -> Lanes:
+    """The lanes of the elements at the index."""
+    place = place_of_buffer(context, node.buffer, node.span)
+    element = node.buffer.dtype.element
+    return tuple(_load_element(context, place, index, element) for index in _element_indices(context, place, node))
+
+
+def store(context: FunctionContext, node: Store) -> None:
+    """Write the lanes to the elements at the index, in ascending order."""
+    place = place_of_buffer(context, node.buffer, node.span)
+    element = node.buffer.dtype.element
+    indices = list(_element_indices(context, place, node))
+    values = context.evaluate(node.value)
+    writer, interface = context.writer, context.kernel.interface
+    for index, value in zip(indices, values, strict=True):
+        if isinstance(place, VariablePlace):
+            places.store_variable(writer, place, index, element, value)
+            continue
+        bits = to_bits(writer, value, element)
+        if isinstance(place, WordPlace):
+            places.store_words(writer, place, index, element_bits(element), bits)
+        else:
+            places.store_bits(writer, interface, place, index, element_bits(element), bits)
+
+
+def _load_element(context: FunctionContext, place: Place, index: int, element: DType) -> int:
+    writer = context.writer
+    if isinstance(place, VariablePlace):
+        return places.load_variable(writer, place, index, element)
+    if isinstance(place, WordPlace):
+        return from_bits(writer, places.load_words(writer, place, index, element_bits(element)), element)
+    bits = places.load_bits(writer, context.kernel.interface, place, index, element_bits(element))
+    return from_bits(writer, bits, element)
+
+
+def _element_indices(context: FunctionContext, place: Place, node: Load | Store) -> Iterator[int]:
+    """The index of each scalar element, as the place wants it; 0 (no id) for the only element of a scalar."""
+    width = node.buffer.dtype.lanes
+    if not node.indices:
+        for lane in range(width):
+            yield place_constant(context, place, lane) if lane or not isinstance(place, VariablePlace) else 0
+        return
+    for lane in index_lanes(context, place, node.buffer, node.indices[-1], node.span):
+        if width == 1:
+            yield lane
+            continue
+        wide = 64 if isinstance(place, AddressPlace) else 32
+        type_ = word(context.writer, wide)
+        first = context.writer.value(Op.IMul, type_, lane, word_constant(context.writer, width, wide))
+        for inner in range(width):
+            yield context.writer.value(Op.IAdd, type_, first, word_constant(context.writer, inner, wide))
+
+
+def place_constant(context: FunctionContext, place: Place, value: int) -> int:
+    return word_constant(context.writer, value, 64 if isinstance(place, AddressPlace) else 32)
+
+
+def index_lanes(context: FunctionContext, place: Place, buffer: Buffer, index: Expr, span: Span | None) -> Lanes:
+    """The lanes of an index with the buffer's offset added: uint64 for an address, else uint32."""
+    wide = 64 if isinstance(place, AddressPlace) else 32
+    if wide == 64:
+        context.kernel.require("int64", "arithmetic with addresses", span)
+    lanes = tuple(_as_index(context, lane, index.dtype.element, wide) for lane in context.evaluate(index))
+    if buffer.offset is None:
+        return lanes
+    (offset,) = context.evaluate(buffer.offset)
+    start = _as_index(context, offset, buffer.offset.dtype, wide)
+    return tuple(context.writer.value(Op.IAdd, word(context.writer, wide), start, lane) for lane in lanes)
+
+
+def _as_index(context: FunctionContext, value: int, dtype: DType, bits: int) -> int:
+    if width_of(dtype) == bits:
+        return value
+    if bits == 64:
+        if dtype.is_signed:
+            return sign_extended(context.writer, value)
+        return context.writer.value(Op.UConvert, word(context.writer, 64), value)
+    return context.writer.value(Op.UConvert, word(context.writer), value)
+
+
+def place_of_buffer(context: FunctionContext, buffer: Buffer, span: Span | None) -> Place:
+    """Where a buffer lives. Raises Unsupported for a view that the place cannot give, or for what the device lacks."""
+    place = context.places[buffer.data]
+    if isinstance(place, (BoundPlace, AddressPlace)):
+        context.kernel.require_storage(buffer.dtype, span)
+        return place
+    context.kernel.require_dtype(buffer.dtype, span)
+    if isinstance(place, WordPlace):
+        if buffer.dtype.bits == 64:
+            context.kernel.require("int64", f"shared memory of `{buffer.dtype.element}`", span)
+        return place
+    if width_of(place.element) != width_of(buffer.dtype.element) or (
+        place.element != buffer.dtype.element and min(place.element.bits, buffer.dtype.bits) < 32
+    ):
+        raise refused_construct(
+            f"a view of `{place.element}` memory of a block or a thread as `{buffer.dtype.element}`",
+            context.kernel.profile.target,
+            "give each type of element an array of its own, or use types of 32 bits, or of 64",
+            span,
+        )
+    return place
+
+
+def moved(context: FunctionContext, place: Place, buffer: Buffer, index: Expr | None, span: Span | None) -> Place:
+    """The place of an element of a buffer: what a pointer to it stands for."""
+    writer = context.writer
+    if index is None and buffer.offset is None:
+        return place
+    wide = 64 if isinstance(place, AddressPlace) else 32
+    if index is not None:
+        (elements,) = index_lanes(context, place, buffer, index, span)
+    else:
+        assert buffer.offset is not None
+        (raw,) = context.evaluate(buffer.offset)
+        elements = _as_index(context, raw, buffer.offset.dtype, wide)
+    type_ = word(writer, wide)
+    if isinstance(place, VariablePlace):
+        lanes = buffer.dtype.lanes
+        if lanes > 1:
+            elements = writer.value(Op.IMul, type_, elements, word_constant(writer, lanes))
+        offset = writer.value(Op.IAdd, type_, place.offset, elements) if place.offset else elements
+        return replace(place, offset=offset)
+    size = buffer.dtype.bytes if not buffer.dtype.is_bool else buffer.dtype.lanes
+    count = writer.value(Op.IMul, type_, elements, word_constant(writer, size, wide))
+    if isinstance(place, AddressPlace):
+        return AddressPlace(writer.value(Op.IAdd, type_, place.address, count))
+    offset = writer.value(Op.IAdd, type_, place.offset, count) if place.offset else count
+    if isinstance(place, WordPlace):
+        return WordPlace(place.variable, offset)
+    return BoundPlace(place.binding, offset)
+
+
+def pointed_to(context: FunctionContext, node: Expr) -> Place:
+    """What a pointer expression stands for. Raises Unsupported for one that is chosen while the kernel runs."""
+    if isinstance(node, Var):
+        return context.places[node]
+    if isinstance(node, AddressOf):
+        place = context.places[node.buffer.data]
+        return moved(context, place, node.buffer, node.indices[-1] if node.indices else None, node.span)
+    if isinstance(node, BufferRef):
+        return moved(context, context.places[node.buffer.data], node.buffer, None, node.span)
+    raise refused_construct(
+        "a pointer that is computed",
+        context.kernel.profile.target,
+        "index arrays instead; a pointer is an array, or the address of one of its elements",
+        node.span,
+    )

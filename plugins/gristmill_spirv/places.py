@@ -1,0 +1,268 @@
+"""Where buffers live in SPIR-V, and loads and stores of single elements there.
+
+A pointer of the language is a :class:`Place`, known when the code is written; the only part of it that is known at run
+time is a number of bytes. There are four kinds:
+
+* :class:`BoundPlace`: a storage buffer by its binding. Its variables are arrays of unsigned integers, one variable for
+  each width of element that is used, so views with other element types are nothing special.
+* :class:`AddressPlace`: an address (PhysicalStorageBuffer64).
+* :class:`VariablePlace`: shared or local memory: an array of a type of register, whose elements keep their type. A view
+  with another type sees the bits, as long as its elements are as wide.
+* :class:`WordPlace`: shared memory that is seen in several widths, or whose size the launch gives: an array of words of
+  32 bits. Elements that are narrower are written by atomic operations on their word, so that threads that write its
+  other elements at the same time are not disturbed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gristmill.ir.dtype import DType
+from gristmill_spirv.conversions import from_bits, to_bits
+from gristmill_spirv.enumerants import Capability, Decoration, MemoryAccess, Op, Scope, StorageClass
+from gristmill_spirv.function_writer import FunctionWriter
+from gristmill_spirv.integers import halves, joined
+from gristmill_spirv.registers import register_type, word, word_constant
+
+
+@dataclass(slots=True)
+class Binding:
+    """A storage buffer of the kernel, and the variables made for it by width of element in bits."""
+
+    number: int
+    writable: bool
+    variables: dict[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPlace:
+    """``offset`` is the id of a number of bytes (uint32) behind the start of what is bound."""
+
+    binding: Binding
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddressPlace:
+    """``address`` is the id of a uint64."""
+
+    address: int
+
+
+@dataclass(frozen=True, slots=True)
+class VariablePlace:
+    """``variable`` is an array (``is_array``) or a single value; ``offset`` counts elements (uint32), 0 for none."""
+
+    variable: int
+    storage: StorageClass
+    element: DType
+    is_array: bool
+    pointee: int
+    """The type of the variable."""
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WordPlace:
+    """``variable`` is an array of uint32; ``offset`` is the id of a number of bytes (uint32), 0 for none."""
+
+    variable: int
+    offset: int = 0
+
+
+Place = BoundPlace | AddressPlace | VariablePlace | WordPlace
+
+
+def element_bits(dtype: DType) -> int:
+    """How wide an element is in memory."""
+    return 8 if dtype.is_bool else dtype.bits
+
+
+class Interface:
+    """The variables of a kernel that its entry point names, made when first used."""
+
+    def __init__(self) -> None:
+        self.variables: list[int] = []
+        """All global variables, in the order of their making."""
+        self.inputs: set[int] = set()
+        """Those of them that the device fills in."""
+
+    def storage_variable(self, writer: FunctionWriter, binding: Binding, bits: int) -> int:
+        """The variable that sees a storage buffer as an array of unsigned integers."""
+        found = binding.variables.get(bits)
+        if found is not None:
+            return found
+        module = writer.module
+        element = narrow_word(writer, bits)
+        array = module.fresh(Op.TypeRuntimeArray, element)
+        module.decorate(array, Decoration.ArrayStride, bits // 8)
+        block = module.fresh(Op.TypeStruct, array)
+        module.decorate(block, Decoration.Block)
+        module.decorate_member(block, 0, Decoration.Offset, 0)
+        variable = module.variable(module.pointer(StorageClass.StorageBuffer, block), StorageClass.StorageBuffer)
+        module.decorate(variable, Decoration.DescriptorSet, 0)
+        module.decorate(variable, Decoration.Binding, binding.number)
+        # Two arrays of the caller may be one, and one buffer may be seen in several widths.
+        module.decorate(variable, Decoration.Aliased)
+        binding.variables[bits] = variable
+        self.variables.append(variable)
+        return variable
+
+
+def narrow_word(writer: FunctionWriter, bits: int) -> int:
+    """The type of unsigned integers of a width in memory; narrow ones need storage of that width, no arithmetic."""
+    module = writer.module
+    if bits == 8:
+        module.capability(Capability.StorageBuffer8BitAccess)
+        if module.version < (1, 5):
+            module.extension("SPV_KHR_8bit_storage")
+    elif bits == 16:
+        module.capability(Capability.StorageBuffer16BitAccess)
+        if module.version < (1, 3):
+            module.extension("SPV_KHR_16bit_storage")
+    elif bits == 64:
+        module.capability(Capability.Int64)
+    return module.interned(Op.TypeInt, bits, 0)
+
+
+# Elements -------------------------------------------------------------------------------------------------------------
+
+
+def load_bits(
+    writer: FunctionWriter, interface: Interface, place: BoundPlace | AddressPlace, index: int, bits: int
+) -> int:
+    """The bits of an element of global memory, in a register of 32 or 64. ``index`` as :func:`place_index` gives it."""
+    type_ = narrow_word(writer, bits)
+    if isinstance(place, BoundPlace):
+        found = writer.value(Op.Load, type_, _bound_pointer(writer, interface, place, index, bits))
+    else:
+        pointer = address_pointer(writer, type_, place.address, index, bits // 8)
+        found = writer.value(Op.Load, type_, pointer, MemoryAccess.Aligned, bits // 8)
+    return found if bits >= 32 else writer.value(Op.UConvert, word(writer), found)
+
+
+def store_bits(
+    writer: FunctionWriter, interface: Interface, place: BoundPlace | AddressPlace, index: int, bits: int, value: int
+) -> None:
+    """Write the low bits of a register to an element of global memory."""
+    type_ = narrow_word(writer, bits)
+    if bits < 32:
+        value = writer.value(Op.UConvert, type_, value)
+    if isinstance(place, BoundPlace):
+        writer.effect(Op.Store, _bound_pointer(writer, interface, place, index, bits), value)
+        return
+    pointer = address_pointer(writer, type_, place.address, index, bits // 8)
+    writer.effect(Op.Store, pointer, value, MemoryAccess.Aligned, bits // 8)
+
+
+def _bound_pointer(writer: FunctionWriter, interface: Interface, place: BoundPlace, index: int, bits: int) -> int:
+    variable = interface.storage_variable(writer, place.binding, bits)
+    type_ = writer.module.pointer(StorageClass.StorageBuffer, narrow_word(writer, bits))
+    if place.offset:
+        start = place.offset
+        if bits > 8:
+            shift = word_constant(writer, (bits // 8).bit_length() - 1)
+            start = writer.value(Op.ShiftRightLogical, word(writer), start, shift)
+        index = writer.value(Op.IAdd, word(writer), start, index)
+    return writer.value(Op.AccessChain, type_, variable, word_constant(writer, 0), index)
+
+
+def address_pointer(writer: FunctionWriter, type_: int, address: int, index: int, size: int) -> int:
+    """A pointer to an element of so many bytes behind an address; ``index`` is the id of a uint64."""
+    wide = word(writer, 64)
+    scaled = index
+    if size > 1:
+        scaled = writer.value(Op.ShiftLeftLogical, wide, index, word_constant(writer, size.bit_length() - 1, 64))
+    found = writer.value(Op.IAdd, wide, address, scaled)
+    return writer.value(Op.ConvertUToPtr, writer.module.pointer(StorageClass.PhysicalStorageBuffer, type_), found)
+
+
+def load_variable(writer: FunctionWriter, place: VariablePlace, index: int, dtype: DType) -> int:
+    """An element of shared or local memory as a register of a type as wide as the memory's own."""
+    type_ = register_type(writer.module, place.element)
+    found = writer.value(Op.Load, type_, variable_pointer(writer, place, index))
+    if dtype == place.element:
+        return found
+    return from_bits(writer, to_bits(writer, found, place.element), dtype)
+
+
+def store_variable(writer: FunctionWriter, place: VariablePlace, index: int, dtype: DType, value: int) -> None:
+    """Write a register to an element of shared or local memory."""
+    if dtype != place.element:
+        value = from_bits(writer, to_bits(writer, value, dtype), place.element)
+    writer.effect(Op.Store, variable_pointer(writer, place, index), value)
+
+
+def variable_pointer(writer: FunctionWriter, place: VariablePlace, index: int) -> int:
+    """A pointer to an element; ``index`` is the id of a uint32, 0 for the first."""
+    if not place.is_array:
+        return place.variable
+    type_ = writer.module.pointer(place.storage, register_type(writer.module, place.element))
+    if place.offset and index:
+        index = writer.value(Op.IAdd, word(writer), place.offset, index)
+    return writer.value(Op.AccessChain, type_, place.variable, index or place.offset or word_constant(writer, 0))
+
+
+# Words ----------------------------------------------------------------------------------------------------------------
+
+
+def load_words(writer: FunctionWriter, place: WordPlace, index: int, bits: int) -> int:
+    """The bits of an element of memory in words, in a register of 32 or 64."""
+    type_ = word(writer)
+    if bits == 64:
+        first = writer.value(Op.ShiftLeftLogical, type_, index, word_constant(writer, 1))
+        low, high = (writer.value(Op.Load, type_, pointer) for pointer in _pair_of_words(writer, place, first))
+        return joined(writer, low, high)
+    if bits == 32:
+        return writer.value(Op.Load, type_, _word_pointer(writer, place, index))
+    pointer, shift = _part_of_word(writer, place, index, bits)
+    shifted = writer.value(Op.ShiftRightLogical, type_, writer.value(Op.Load, type_, pointer), shift)
+    return writer.value(Op.BitwiseAnd, type_, shifted, word_constant(writer, (1 << bits) - 1))
+
+
+def store_words(writer: FunctionWriter, place: WordPlace, index: int, bits: int, value: int) -> None:
+    """Write the low bits of a register to an element of memory in words."""
+    type_ = word(writer)
+    if bits == 64:
+        first = writer.value(Op.ShiftLeftLogical, type_, index, word_constant(writer, 1))
+        for pointer, half in zip(_pair_of_words(writer, place, first), halves(writer, value), strict=True):
+            writer.effect(Op.Store, pointer, half)
+        return
+    if bits == 32:
+        writer.effect(Op.Store, _word_pointer(writer, place, index), value)
+        return
+    pointer, shift = _part_of_word(writer, place, index, bits)
+    mask = word_constant(writer, (1 << bits) - 1)
+    hole = writer.value(Op.Not, type_, writer.value(Op.ShiftLeftLogical, type_, mask, shift))
+    low = writer.value(Op.BitwiseAnd, type_, value, mask)
+    moved = writer.value(Op.ShiftLeftLogical, type_, low, shift)
+    scope, relaxed = word_constant(writer, Scope.Workgroup), word_constant(writer, 0)
+    writer.value(Op.AtomicAnd, type_, pointer, scope, relaxed, hole)
+    writer.value(Op.AtomicOr, type_, pointer, scope, relaxed, moved)
+
+
+def _pair_of_words(writer: FunctionWriter, place: WordPlace, first: int) -> tuple[int, int]:
+    second = writer.value(Op.IAdd, word(writer), first, word_constant(writer, 1))
+    return _word_pointer(writer, place, first), _word_pointer(writer, place, second)
+
+
+def _part_of_word(writer: FunctionWriter, place: WordPlace, index: int, bits: int) -> tuple[int, int]:
+    """The word that a narrow element is in, and by how many bits it lies above the word's lowest."""
+    type_ = word(writer)
+    start = index
+    if bits == 16:
+        start = writer.value(Op.ShiftLeftLogical, type_, index, word_constant(writer, 1))
+    if place.offset:
+        start = writer.value(Op.IAdd, type_, place.offset, start)
+    number = writer.value(Op.ShiftRightLogical, type_, start, word_constant(writer, 2))
+    part = writer.value(Op.BitwiseAnd, type_, start, word_constant(writer, 3))
+    shift = writer.value(Op.ShiftLeftLogical, type_, part, word_constant(writer, 3))
+    return _word_pointer(writer, WordPlace(place.variable), number), shift
+
+
+def _word_pointer(writer: FunctionWriter, place: WordPlace, number: int) -> int:
+    if place.offset:
+        start = writer.value(Op.ShiftRightLogical, word(writer), place.offset, word_constant(writer, 2))
+        number = writer.value(Op.IAdd, word(writer), start, number)
+    type_ = writer.module.pointer(StorageClass.Workgroup, word(writer))
+    return writer.value(Op.AccessChain, type_, place.variable, number)

@@ -1,0 +1,27 @@
+"""What the generator knows of its target: versions, features, limits, the form of arguments, and what it refuses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gristmill.ir.dtype import DType
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A resolved Vulkan target."""
+
+    target: str
+    spirv: tuple[int, int] = (1, 3)
+    """The version of SPIR-V to write."""
+    vulkan: tuple[int, int] = (1, 1)
+    features: frozenset[str] = frozenset()
+    """What the device must have beyond its version, by the names of the target's keys."""
+    push_constants_size: int = 128
+    shared_memory: int = 16384
+    dtypes: frozenset[DType] = field(default_factory=frozenset)
+
+    @property
+    def uses_addresses(self) -> bool:
+        """Whether kernels get addresses of memory rather than bindings."""
+        return "address" in self.features

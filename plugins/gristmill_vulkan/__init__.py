@@ -1,0 +1,1 @@
+"""The runtime for Vulkan devices."""

@@ -1,0 +1,199 @@
+"""Kernels on a device: shader modules, layouts, and a pipeline for each set of specialisation values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gristmill.errors import Diagnostic, UserError
+from gristmill.plugin.artifacts import KernelRecord
+from gristmill_vulkan.logical import PUSH_DESCRIPTORS, LogicalDevice
+
+COMPUTE_STAGE = 0x20
+STORAGE_BUFFER, UNIFORM_BUFFER = 7, 6
+_FORMS = ("push", "uniform", "address", "address_block")
+_SLOT_FORMS = ("address", "offset", "i32", "i64", "f32", "f64")
+_PUSH_DESCRIPTOR_LAYOUT = 0x1
+_LARGEST_BLOCK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where an argument stands in the block of parameters, in bytes, and in which form."""
+
+    offset: int
+    form: str
+
+    @property
+    def size(self) -> int:
+        return 8 if self.form in ("address", "i64", "f64") else 4
+
+
+@dataclass(frozen=True, slots=True)
+class KernelForm:
+    """What the ``extra`` of a kernel's record says, checked: it comes from a file."""
+
+    start: int
+    size: int
+    arguments: str
+    slots: tuple[Slot, ...]
+    block_bytes: int
+    dynamic_element: int
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether arrays are bound as storage buffers."""
+        return self.arguments in ("push", "uniform")
+
+    @property
+    def buffers(self) -> int:
+        """How many storage buffers are bound."""
+        return sum(slot.form == "offset" for slot in self.slots)
+
+    @property
+    def push_bytes(self) -> int:
+        """How many bytes of push constants there are."""
+        return {"uniform": 0, "address_block": 8}.get(self.arguments, self.block_bytes)
+
+
+def kernel_form(record: KernelRecord, data_size: int) -> KernelForm:
+    """Read a record. Raises UserError (GM0914) for one that is malformed."""
+    extra = record.extra
+    numbers = [extra.get(name, 0) for name in ("code_start", "code_bytes", "block_bytes", "dynamic_element")]
+    if not all(type(number) is int and 0 <= number < 1 << 31 for number in numbers):
+        raise _malformed(record, "has a number that is none")
+    start, size, block_bytes, dynamic_element = (int(number) for number in numbers)
+    if start % 4 or size % 4 or size < 20 or start + size > data_size:
+        raise _malformed(record, "says that its code lies where there is none")
+    arguments = extra.get("arguments")
+    if arguments not in _FORMS:
+        raise _malformed(record, f"passes arguments as `{arguments}`, which this version does not know")
+    slots = tuple(_slot(record, text) for text in str(extra.get("layout", "")).split(",") if text)
+    if len(slots) != len(record.arguments):
+        raise _malformed(record, f"has {len(slots)} places for {len(record.arguments)} arguments")
+    if block_bytes > _LARGEST_BLOCK or any(slot.offset + slot.size > block_bytes for slot in slots):
+        raise _malformed(record, "has a place outside of its block of parameters")
+    if dynamic_element not in (0, 4) or (dynamic_element and not record.dynamic_shared):
+        raise _malformed(record, f"has dynamic shared elements of {dynamic_element} bytes")
+    if any(
+        (slot.form == ("offset" if arguments in ("push", "uniform") else "address")) != (argument.kind == "buffer")
+        for slot, argument in zip(slots, record.arguments, strict=True)
+    ):
+        raise _malformed(record, "passes an array in a form that is not for arrays")
+    return KernelForm(start, size, str(arguments), slots, -(-block_bytes // 4) * 4, dynamic_element)
+
+
+def _slot(record: KernelRecord, text: str) -> Slot:
+    offset, _, form = text.partition(":")
+    if form not in _SLOT_FORMS or not offset.isascii() or not offset.isdigit() or len(offset) > 6 or int(offset) % 4:
+        raise _malformed(record, f"has the place `{text[:40]}`")
+    return Slot(int(offset), form)
+
+
+def _malformed(record: KernelRecord, what: str) -> UserError:
+    return UserError(Diagnostic("GM0914", f"the record of `{record.name}` {what}", hint="build the pack again"))
+
+
+class Kernel:
+    """A kernel of a loaded blob."""
+
+    def __init__(self, device: LogicalDevice, cache: Any, code: bytes, record: KernelRecord, form: KernelForm) -> None:
+        """Raises VulkanError for what the driver refuses."""
+        self.device = device
+        self.record = record
+        self.form = form
+        self.writes = tuple(argument.written for argument in record.arguments)
+        self._cache = cache
+        self._pipelines: dict[tuple[int, ...], Any] = {}
+        self.module: Any = None
+        self.set_layout: Any = None
+        self.layout: Any = None
+        self.template: Any = None
+        self.uses_push_descriptors = PUSH_DESCRIPTORS in device.extensions
+        try:
+            self._make(code)
+        except BaseException:
+            self.destroy()
+            raise
+
+    def _make(self, code: bytes) -> None:
+        api, ffi, device = self.device.api, self.device.api.ffi, self.device.handle
+        words = ffi.new("uint32_t[]", len(code) // 4)
+        ffi.memmove(words, code, len(code))
+        made = ffi.new("VkShaderModule *")
+        info = api.new("VkShaderModuleCreateInfo", codeSize=len(code), pCode=words)
+        api.call("vkCreateShaderModule", device, info, ffi.NULL, made)
+        self.module = made[0]
+        if self.form.is_bound:
+            self._make_set_layout()
+        layouts = ffi.new("VkDescriptorSetLayout[]", [self.set_layout] if self.form.is_bound else [])
+        layout = ffi.new("VkPipelineLayout *")
+        about = api.new("VkPipelineLayoutCreateInfo", setLayoutCount=len(layouts), pSetLayouts=layouts)
+        if self.form.push_bytes:
+            pushed = ffi.new("VkPushConstantRange *", {"stageFlags": COMPUTE_STAGE, "size": self.form.push_bytes})
+            about.pushConstantRangeCount, about.pPushConstantRanges = 1, pushed
+        api.call("vkCreatePipelineLayout", device, about, ffi.NULL, layout)
+        self.layout = layout[0]
+
+    def _make_set_layout(self) -> None:
+        api, ffi = self.device.api, self.device.api.ffi
+        kinds = [STORAGE_BUFFER] * self.form.buffers + [UNIFORM_BUFFER] * (self.form.arguments == "uniform")
+        bindings = ffi.new(
+            "VkDescriptorSetLayoutBinding[]",
+            [
+                {"binding": place, "descriptorType": kind, "descriptorCount": 1, "stageFlags": COMPUTE_STAGE}
+                for place, kind in enumerate(kinds)
+            ],
+        )
+        info = api.new("VkDescriptorSetLayoutCreateInfo", bindingCount=len(kinds), pBindings=bindings)
+        if self.uses_push_descriptors:
+            info.flags = _PUSH_DESCRIPTOR_LAYOUT
+        made = ffi.new("VkDescriptorSetLayout *")
+        api.call("vkCreateDescriptorSetLayout", self.device.handle, info, ffi.NULL, made)
+        self.set_layout = made[0]
+
+    def pipeline(self, block: tuple[int, int, int], dynamic_shared: int) -> Any:
+        """The pipeline for blocks of that many threads and so many bytes of dynamic shared memory."""
+        values = {place: size for place, size in enumerate(block) if self.record.block[place] == 0}
+        if self.form.dynamic_element:
+            values[3] = max(1, -(-dynamic_shared // self.form.dynamic_element))
+        key = tuple(number for pair in sorted(values.items()) for number in pair)
+        found = self._pipelines.get(key)
+        if found is None:
+            found = self._pipelines[key] = self._make_pipeline(values)
+        return found
+
+    def _make_pipeline(self, values: dict[int, int]) -> Any:
+        api, ffi = self.device.api, self.device.api.ffi
+        name = ffi.new("char[]", self.record.entry.encode())
+        stage = api.new("VkPipelineShaderStageCreateInfo", stage=COMPUTE_STAGE, module=self.module, pName=name)
+        numbers = sorted(values)
+        entries = ffi.new(
+            "VkSpecializationMapEntry[]",
+            [{"constantID": number, "offset": 4 * place, "size": 4} for place, number in enumerate(numbers)],
+        )
+        data = ffi.new("uint32_t[]", [values[number] for number in numbers])
+        special = ffi.new("VkSpecializationInfo *")
+        if values:
+            special.mapEntryCount, special.pMapEntries = len(numbers), entries
+            special.dataSize, special.pData = 4 * len(numbers), data
+            stage.pSpecializationInfo = special
+        info = api.new("VkComputePipelineCreateInfo", stage=stage[0], layout=self.layout)
+        made = ffi.new("VkPipeline *")
+        api.call("vkCreateComputePipelines", self.device.handle, self._cache, 1, info, ffi.NULL, made)
+        return made[0]
+
+    def destroy(self) -> None:
+        """Destroy all of it; nothing may use it any more."""
+        api, null, device = self.device.api, self.device.api.ffi.NULL, self.device.handle
+        for pipeline in self._pipelines.values():
+            api.run("vkDestroyPipeline", device, pipeline, null)
+        self._pipelines.clear()
+        for name, handle in (
+            ("vkDestroyPipelineLayout", self.layout),
+            ("vkDestroyDescriptorSetLayout", self.set_layout),
+            ("vkDestroyShaderModule", self.module),
+        ):
+            if handle is not None:
+                api.run(name, device, handle, null)
+        self.layout = self.set_layout = self.module = None

@@ -1,0 +1,113 @@
+"""The runtime ``vulkan``: the devices of this machine's Vulkan drivers, for blobs of kind ``spirv``."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import ClassVar
+
+from gristmill.errors import GristmillError, MissingError
+from gristmill.plugin.artifacts import Scalar
+from gristmill.plugin.protocols import DeviceDescription, Probe
+from gristmill_vulkan.api import Api
+from gristmill_vulkan.device import VulkanDevice, device_properties
+from gristmill_vulkan.instance import Instance
+from gristmill_vulkan.physical import PhysicalDevice, physical_device
+
+NAME = "vulkan"
+_REQUIREMENTS = frozenset(("spirv", "vulkan", "features"))
+_SPIRV_OF_VULKAN = {(1, 1): (1, 3), (1, 2): (1, 5), (1, 3): (1, 6), (1, 4): (1, 6)}
+
+
+class VulkanRuntime:
+    """Devices in the order discrete, integrated, virtual, CPU, other; of one kind as the driver lists them."""
+
+    name: ClassVar[str] = NAME
+    blob_kinds: ClassVar[tuple[str, ...]] = ("spirv",)
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: tuple[Instance, tuple[PhysicalDevice, ...]] | None = None
+
+    def probe(self) -> Probe:
+        """What the drivers list, or why there is none. Never raises."""
+        try:
+            _, devices = self._devices()
+        except GristmillError as error:
+            return Probe(reason=_one_line(error))
+        except Exception as error:
+            return Probe(reason=f"Vulkan could not be asked: {type(error).__name__}: {error}")
+        if not devices:
+            return Probe(
+                reason="the Vulkan drivers of this machine list no device that computes with Vulkan 1.1 or later"
+            )
+        return Probe(
+            tuple(
+                DeviceDescription(number, device.name, device_properties(device))
+                for number, device in enumerate(devices)
+            )
+        )
+
+    def _devices(self) -> tuple[Instance, tuple[PhysicalDevice, ...]]:
+        with self._lock:
+            if self._found is None:
+                from gristmill import knobs
+
+                instance = Instance(Api.load(), knobs.VULKAN_VALIDATION.value())
+                found = [physical_device(instance.api, handle) for handle in instance.physical_devices()]
+                devices = sorted((device for device in found if device is not None), key=lambda device: device.order)
+                self._found = instance, tuple(devices)
+            return self._found
+
+    def open(self, index: int) -> VulkanDevice:
+        """The device of that number. Raises MissingError (GM0905) if there is none, VulkanError."""
+        probe = self.probe()
+        if not 0 <= index < len(probe.devices):
+            listed = ", ".join(f"{NAME}:{device.index}" for device in probe.devices)
+            hint = probe.reason or f"there is {listed}"
+            raise MissingError("GM0905", f"there is no device {NAME}:{index}", hint)
+        from gristmill import knobs
+
+        instance, devices = self._devices()
+        return VulkanDevice(f"{NAME}:{index}", instance, devices[index], frozenset(knobs.VULKAN_WITHOUT.value()))
+
+    def refusal(self, kind: str, target: str, host: str, requirements: Mapping[str, Scalar]) -> str:
+        """What no device of this machine has, by name."""
+        if kind not in self.blob_kinds:
+            return f"the vulkan runtime does not take code of kind {kind}"
+        if unknown := sorted(requirements.keys() - _REQUIREMENTS):
+            return f"it requires {', '.join(unknown)}, which this version of the vulkan runtime does not know"
+        probe = self.probe()
+        if not probe.devices:
+            return probe.reason
+        _, devices = self._devices()
+        reasons = [lacking(device, requirements) for device in devices]
+        return "" if "" in reasons else reasons[0]
+
+    def preference(self, target: str) -> int:
+        """The code that uses more of what a device may have."""
+        return target.count("+") * 16 + int("".join(c for c in target.partition("+")[0] if c.isdigit()) or 0)
+
+
+def lacking(device: PhysicalDevice, requirements: Mapping[str, Scalar]) -> str:
+    """What a device lacks of what a code requires, in a sentence; an empty text if nothing."""
+    version = _version(str(requirements.get("vulkan", "1.1")))
+    if version > device.api_version:
+        return f"it requires Vulkan {version[0]}.{version[1]}, and {device.name} has {_dotted(device.api_version)}"
+    missing = [
+        name for name in str(requirements.get("features", "")).split(",") if name and name not in device.features
+    ]
+    return f"{device.name} lacks {', '.join(missing)}" if missing else ""
+
+
+def _version(text: str) -> tuple[int, int]:
+    major, _, minor = text.partition(".")
+    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (99, 0)
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return f"{version[0]}.{version[1]}"
+
+
+def _one_line(error: GristmillError) -> str:
+    return str(error).replace("\n", " ")
