@@ -7,12 +7,15 @@ in the middle of an allocation, leads back to a buffer and an offset.
 
 from __future__ import annotations
 
+import ctypes
+from array import array
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import Any
 
 from gristmill_vulkan.free_ranges import FreeRanges
 from gristmill_vulkan.logical import LogicalDevice
+from gristmill_vulkan.native_state import AllocationState
 from gristmill_vulkan.results import OUT_OF_MEMORY, DeviceMemoryError, VulkanError
 
 BLOCK_BYTES = 64 << 20
@@ -47,11 +50,36 @@ class Allocation:
     """What was asked for; what is taken is more where that was nothing."""
     taken: int
     address: int
-    last_use: int = 0
-    """The number of the last submission that uses it."""
-    read_epoch: int = -1
-    write_epoch: int = -1
+    state: AllocationState
+    """What machine code that records launches changes too."""
     is_dead: bool = False
+
+    @property
+    def last_use(self) -> int:
+        """The number of the last submission that uses it."""
+        return self.state.last_use
+
+    @last_use.setter
+    def last_use(self, number: int) -> None:
+        self.state.last_use = number
+
+    @property
+    def read_epoch(self) -> int:
+        """When a kernel last read it; -1 if none did."""
+        return self.state.read_epoch
+
+    @read_epoch.setter
+    def read_epoch(self, epoch: int) -> None:
+        self.state.read_epoch = epoch
+
+    @property
+    def write_epoch(self) -> int:
+        """When a kernel last wrote it; -1 if none did."""
+        return self.state.write_epoch
+
+    @write_epoch.setter
+    def write_epoch(self, epoch: int) -> None:
+        self.state.write_epoch = epoch
 
     @property
     def mapped(self) -> int:
@@ -79,7 +107,9 @@ class Memory:
         self.has_addresses = "address" in device.features
         self.arrays = self._kind(array_type(device))
         self.staging = self._kind(staging_type(device))
-        self._starts: list[int] = []
+        # Both as C arrays, which machine code searches.
+        self.starts = array("Q")
+        self.states = array("Q")
         self._allocations: list[Allocation] = []
         self._issued = _FIRST_ISSUED
 
@@ -113,17 +143,20 @@ class Memory:
         return self._made(block, start, size, taken)
 
     def _made(self, block: Block, start: int, size: int, taken: int) -> Allocation:
-        found = Allocation(block, start, size, taken, block.address + start)
-        place = bisect_right(self._starts, found.address)
-        self._starts.insert(place, found.address)
+        address = block.address + start
+        buffer = int(self.device.api.ffi.cast("uintptr_t", block.buffer))
+        found = Allocation(block, start, size, taken, address, AllocationState(address, size, buffer, start, 0, -1, -1))
+        place = bisect_right(self.starts, address)
+        self.starts.insert(place, address)
+        self.states.insert(place, ctypes.addressof(found.state))
         self._allocations.insert(place, found)
         return found
 
     def release(self, allocation: Allocation) -> None:
         """Give memory back, once nothing uses it. A block with nothing in it goes, but for the last of its kind."""
-        place = bisect_right(self._starts, allocation.address) - 1
+        place = bisect_right(self.starts, allocation.address) - 1
         assert self._allocations[place] is allocation
-        del self._starts[place], self._allocations[place]
+        del self.starts[place], self.states[place], self._allocations[place]
         block = allocation.block
         block.free.give_back(allocation.offset, allocation.taken)
         for kind in (self.arrays, self.staging):
@@ -133,7 +166,7 @@ class Memory:
 
     def at(self, address: int) -> tuple[Allocation, int] | None:
         """The allocation that an address lies in (or just behind), and how far from its start."""
-        place = bisect_right(self._starts, address) - 1
+        place = bisect_right(self.starts, address) - 1
         if place < 0:
             return None
         found = self._allocations[place]
@@ -146,7 +179,7 @@ class Memory:
             for block in kind.blocks:
                 self._destroy(block)
             kind.blocks.clear()
-        self._starts.clear()
+        del self.starts[:], self.states[:]
         self._allocations.clear()
 
     # Blocks
