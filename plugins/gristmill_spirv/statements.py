@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from gristmill.ir import stmt as ir
 from gristmill.ir.dtype import UINT32
 from gristmill.ir.functor import STATEMENTS, Functor
@@ -175,7 +177,8 @@ class Statements(Functor[None], over=STATEMENTS):
     def line(self, span: Span | None) -> None:
         """Say where in the source the instructions after this come from."""
         if span is not None and self.writer.is_open:
-            file = self.writer.module.string(span.place.file)
+            # The name alone: where the sources lie must not change the code.
+            file = self.writer.module.string(os.path.basename(span.place.file))
             self.writer.effect(Op.Line, file, span.place.line, span.place.column)
 
 

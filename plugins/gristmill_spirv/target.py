@@ -1,7 +1,8 @@
 """The target kind ``vulkan``: ``vulkan[:VERSION][+FEATURE...]``, or a table with those and limits as keys.
 
-``{ kind = "vulkan", version = "1.2", float64 = true }`` is the same as ``"vulkan:1.2+float64"``. What the versions have,
-which features there are, and the limits that hold where a target says nothing stand in ``gristmill_targets/vulkan.toml``.
+``{ kind = "vulkan", version = "1.2", float64 = true }`` is the same as ``"vulkan:1.2+float64"``, and ``int64 = false`` as
+``+no-int64``. What the versions have, which features there are, and the limits that hold where a target says nothing
+stand in ``gristmill_targets/vulkan.toml``.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from gristmill_spirv.profile import Profile
 NAME = "vulkan"
 BLOB_KIND = "spirv"
 PUSH_CONSTANTS = "max_push_constants_size"
+_OFF = "no-"
 _LARGEST_LIMIT = 1 << 32
 
 
 def resolve(target: Target) -> Target:
-    """The target with its version, and its features in order; those of the defaults that are switched off have left.
+    """The target with its version, and its features in order. A default that is switched off is the feature ``no-NAME``,
+    so that the target's name says it.
 
     Raises ValueError with a sentence for the user for a version, a feature or a limit that cannot be.
     """
@@ -38,25 +41,46 @@ def resolve(target: Target) -> Target:
         raise ValueError(f"it names Vulkan {target.arch} and says version = {version}")
     if version not in table["versions"]:
         raise ValueError(f"Vulkan {version} is not known; known are {', '.join(table['versions'])}")
-    features = set(table["default_features"])
-    known = table["features"]
-    for feature in target.features:
-        if feature not in known:
-            raise ValueError(f"`{feature}` is no feature of Vulkan targets; {suggestion(feature, list(known))}")
-        features.add(feature)
-    for feature in known:
+    stated = _stated(target, table)
+    for feature in table["features"]:
         if feature in options:
-            (features.add if options.pop(feature) else features.discard)(feature)
-    if "address" in features and version == "1.1":
-        raise ValueError('`address` needs Vulkan 1.2 or later; write version = "1.2"')
-    if "address" in features and "int64" not in features:
-        raise ValueError("`address` needs `int64`, which addresses are")
+            wanted = bool(options.pop(feature))
+            if stated.setdefault(feature, wanted) != wanted:
+                raise ValueError(f"it has `{feature}` on and off")
+    has = {**dict.fromkeys(table["default_features"], True), **stated}
+    for feature, needed in table["needs"].items():
+        if not has.get(feature):
+            continue
+        if _version(version) < _version(needed["version"]):
+            raise ValueError(
+                f'`{feature}` needs Vulkan {needed["version"]} or later; write version = "{needed["version"]}"'
+            )
+        for other in needed.get("features", ()):
+            if not has.get(other):
+                raise ValueError(f"`{feature}` needs `{other}`")
+    features = [name if on else f"{_OFF}{name}" for name, on in has.items() if on or name in table["default_features"]]
     found = replace(target, arch=version, features=tuple(sorted(features)), options=tuple(sorted(options.items())))
     check_limits(found, _largest())
     pushed = options.get(PUSH_CONSTANTS, 128)
     if isinstance(pushed, bool) or not isinstance(pushed, int) or not 8 <= pushed <= 1 << 16 or pushed % 4:
         raise ValueError(f"`{PUSH_CONSTANTS}` is {pushed}; it is a multiple of 4 from 8 to 65536")
     return found
+
+
+def _stated(target: Target, table: Mapping[str, Any]) -> dict[str, bool]:
+    """The features that the target's name has or switches off."""
+    stated: dict[str, bool] = {}
+    for feature in target.features:
+        name = feature.removeprefix(_OFF)
+        if name not in table["features"]:
+            raise ValueError(
+                f"`{feature}` is no feature of Vulkan targets; {suggestion(name, list(table['features']))}"
+            )
+        if name != feature and name not in table["default_features"]:
+            raise ValueError(f"`{name}` is off unless a target says that it is on; leave `{feature}` out")
+        if stated.setdefault(name, name == feature) != (name == feature):
+            raise ValueError(f"it has `{name}` on and off")
+    return stated
 
 
 def _largest() -> Capabilities:
@@ -73,13 +97,21 @@ def from_device(target: Target, properties: Mapping[str, Scalar]) -> Target:
     """The target with version, features and limits of a device where it states none."""
     table = target_table(NAME)
     options = dict(target.options)
-    version = str(properties.get("vulkan", table["default"]))
-    if not target.arch and "version" not in options and version in table["versions"]:
-        options["version"] = version
+    if not target.arch and "version" not in options:
+        newest = _version(str(properties.get("vulkan", table["default"])))
+        known = [version for version in table["versions"] if _version(version) <= newest]
+        options["version"] = known[-1] if known else table["default"]
+    version = _version(str(options.get("version", target.arch)))
     has = set(str(properties.get("features", "")).split(","))
+    stated = {feature.removeprefix(_OFF): not feature.startswith(_OFF) for feature in target.features}
     for feature in table["features"]:
-        if feature not in target.features:
+        if feature not in stated:
             options.setdefault(feature, feature in has)
+    for feature, needed in table["needs"].items():
+        others = (bool(stated.get(other, options.get(other))) for other in needed.get("features", ()))
+        told = feature in stated or feature in dict(target.options)
+        if not told and not (version >= _version(needed["version"]) and all(others)):
+            options[feature] = False
     filled = replace(target, options=tuple(sorted(options.items())))
     return filled_in(filled, properties, [PUSH_CONSTANTS, *(key.name for key in LAUNCH_LIMITS)])
 
@@ -106,7 +138,7 @@ def profile_of(target: Target) -> Profile:
         target=str(target),
         spirv=_version(table["versions"][target.arch]["spirv"]),
         vulkan=_version(target.arch),
-        features=frozenset(target.features),
+        features=frozenset(feature for feature in target.features if not feature.startswith(_OFF)),
         push_constants_size=int(options.get(PUSH_CONSTANTS, table["limits"][PUSH_CONSTANTS])),
         shared_memory=with_limits_of(target, device_limits(NAME)).max_shared_memory,
     )
@@ -114,7 +146,7 @@ def profile_of(target: Target) -> Profile:
 
 def _version(text: str) -> tuple[int, int]:
     major, _, minor = text.partition(".")
-    return int(major), int(minor)
+    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (0, 0)
 
 
 def target_kind() -> TargetKind:

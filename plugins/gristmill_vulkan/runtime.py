@@ -85,8 +85,9 @@ class VulkanRuntime:
         return "" if "" in reasons else reasons[0]
 
     def preference(self, target: str) -> int:
-        """The code that uses more of what a device may have."""
-        return target.count("+") * 16 + int("".join(c for c in target.partition("+")[0] if c.isdigit()) or 0)
+        """The code that uses more of what a device may have; ``no-NAME`` says what it does without."""
+        used = target.count("+") - target.count("+no-")
+        return used * 16 + int("".join(c for c in target.partition("+")[0] if c.isdigit()) or 0)
 
 
 def lacking(device: PhysicalDevice, requirements: Mapping[str, Scalar]) -> str:
