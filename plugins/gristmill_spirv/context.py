@@ -35,6 +35,8 @@ class KernelModule:
     """The number of the thread or block along each axis of the launch, a uint32."""
     features: set[str] = field(default_factory=set)
     """What the module needs of its device, by the names of the target's keys."""
+    thread_number: int = 0
+    """The variable with the number of the thread in its block; 0 before it is needed."""
     shared_bytes: int = 0
     dynamic_element: int = 0
     """Bytes of an element of the dynamic shared array; 0 without one."""

@@ -15,6 +15,7 @@ from gristmill_spirv.enumerants import Op
 from gristmill_spirv.operations import NATIVE
 from gristmill_spirv.refusals import refused_construct, refused_operation
 from gristmill_spirv.registers import Lanes, constant, register_type, select
+from gristmill_spirv.zeros import float_constant
 
 _COMPARISONS = {
     # class: (float, signed, unsigned). Of a NaN only NotEqual is true: ordered tests, and the unordered one.
@@ -52,7 +53,7 @@ class Expressions(Functor[Lanes], over=EXPRESSIONS):
 
     def visit_FloatImm(self, node: ir.FloatImm) -> Lanes:
         self.check(node.type, node)
-        return (constant(self.writer, node.type.element, node.value),) * node.type.lanes
+        return (float_constant(self.context, node.type.element, node.value),) * node.type.lanes
 
     def visit_StringImm(self, node: ir.StringImm) -> Lanes:
         raise self.refused("a text", "texts are for the host", node)
@@ -95,7 +96,7 @@ class Expressions(Functor[Lanes], over=EXPRESSIONS):
 
     def visit_CompareExpr(self, node: ir.CompareExpr) -> Lanes:
         dtype = node.a.dtype.element
-        pairs = zip(self.visit(node.a), self.visit(node.b), strict=True)
+        pairs = zip(self.compared(node.a), self.compared(node.b), strict=True)
         condition = self.writer.module.type_bool()
         if dtype.is_bool and type(node) in _BOOL_OPERATIONS:
             return tuple(self.writer.value(_BOOL_OPERATIONS[type(node)], condition, x, y) for x, y in pairs)
@@ -104,6 +105,12 @@ class Expressions(Functor[Lanes], over=EXPRESSIONS):
         float_, signed, unsigned = _COMPARISONS[type(node)]
         op = float_ if dtype.is_float else signed if dtype.is_signed else unsigned
         return tuple(self.writer.value(op, condition, x, y) for x, y in pairs)
+
+    def compared(self, node: Expr) -> Lanes:
+        """An operand of a comparison, where a constant is just that."""
+        if isinstance(node, ir.FloatImm):
+            return (constant(self.writer, node.type.element, node.value),) * node.type.lanes
+        return self.visit(node)
 
     def as_word(self, value: int) -> int:
         return conversions.to_bits(self.writer, value, BOOL)
@@ -151,6 +158,8 @@ class Expressions(Functor[Lanes], over=EXPRESSIONS):
     def visit_Cast(self, node: ir.Cast) -> Lanes:
         self.check(node.type, node)
         source, target = node.value.dtype.element, node.type.element
+        if target.is_float and constant_value(node.value) == 0 and not source.is_float:
+            return (float_constant(self.context, target, 0.0),) * node.type.lanes
         return tuple(conversions.cast(self.writer, lane, source, target) for lane in self.visit(node.value))
 
     def visit_Reinterpret(self, node: ir.Reinterpret) -> Lanes:

@@ -20,6 +20,7 @@ CPU_DTYPES: tuple[DType, ...] = (*SIGNED, *UNSIGNED, BOOL, FLOAT32, FLOAT64)
 
 CONSTRUCTS = frozenset(
     {"vector", "vectorized", "parallel", "block", "view", "assert", "helper", "recursion", "mathematics", "fmod", "fma"}
+    | {"result"}
 )
 """What may be left out of programs, for back ends that do not have it."""
 
@@ -128,6 +129,8 @@ class _ProgramMaker:
     def entry(self) -> tuple[Function, frozenset[str]]:
         chance = self.chance
         returns = chance.pick((VOID, VOID, self.result_type()))
+        if "result" not in self.constructs:
+            returns = VOID
         maker = self.maker(returns)
         n, m = e.Var("n", INT64), e.Var("m", INT64)
         scalars = [e.Var(f"p{count}", chance.pick(self.dtypes)) for count in range(chance.number(0, 3))]

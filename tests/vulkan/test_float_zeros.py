@@ -1,0 +1,53 @@
+"""Arithmetic with the constants 0.0 and -0.0: drivers that think they know the result are not let know the constant."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gristmill.interp import Executor
+from gristmill.script import parse_source
+from gristmill.testing.on_device import DeviceBackend
+from gristmill.testing.programs.comparison import bits
+
+FORMS = ["x[i] + {}", "x[i] - {}", "{} - x[i]", "x[i] * {}", "{} / x[i]", "x[i] / {}"]
+HEAD = """from gristmill.script import tir as T
+
+@T.prim_func
+def f(x: T.Buffer((11,), "{dtype}"), y: T.Buffer((13, 11), "{dtype}")):
+    for i in range(11):
+"""
+SUM = """
+        total = T.{dtype}(0)
+        for k in range(2):
+            total = total + x[i]
+        y[12, i] = total
+"""
+VALUES = [1, -1, 0.0, -0.0, -0.3, 6e-8, np.inf, -np.inf, np.nan, 65504, 5e-5]
+
+
+@pytest.fixture(scope="module", params=[0, 3], ids=["plain", "optimized"])
+def backend(request: pytest.FixtureRequest) -> DeviceBackend:
+    return DeviceBackend("vulkan+float64", "vulkan:0", optimization=request.param)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_zeros_as_operands(backend: DeviceBackend, dtype: str) -> None:
+    zeros = [f"T.{dtype}({zero})" for zero in ("0.0", "-0.0")]
+    lines = [form.format(zero) for form in FORMS for zero in zeros]
+    body = "\n".join(f"        y[{row}, i] = {line}" for row, line in enumerate(lines))
+    module = parse_source(HEAD.format(dtype=dtype) + body + SUM.format(dtype=dtype), "zeros.py").module
+    x = np.array(VALUES, _numpy_type(dtype))
+    expected, found = [x, np.zeros((13, 11), x.dtype)], [x.copy(), np.zeros((13, 11), x.dtype)]
+    Executor(module).call("f", expected)
+    backend(module, "f", found)
+    wrong = np.argwhere(bits(expected[1]) != bits(found[1]))
+    assert not len(wrong), [((*lines, "a sum")[row], str(x[place])) for row, place in wrong]
+
+
+def _numpy_type(dtype: str) -> np.dtype:
+    if dtype == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(dtype)
