@@ -2,6 +2,7 @@
 barriers that callers and functions need of each other."""
 
 import re
+import time
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from gristmill.ir.expr import CallFunction
 from gristmill.ir.functor import walk
 from gristmill.ir.memory import Scope
 from gristmill.ir.printer import print_module
-from gristmill.ir.stmt import Allocate, BarrierScope
+from gristmill.ir.stmt import Allocate, BarrierScope, Store
 from gristmill.passes.hoist_shared_memory import HoistSharedMemory
 from gristmill.passes.inline_memory_functions import InlineMemoryFunctions
 from gristmill.passes.insert_barriers import InsertBarriers
@@ -535,3 +536,35 @@ def test_a_size_of_shared_memory_that_a_thread_gives_is_refused_with_the_call():
         lowered(text)
     assert caught.value.code == "GM0609"
     assert [note.message for note in caught.value.diagnostics[0].notes] == ["inlined from this call"]
+
+
+def doubling(levels: int) -> str:
+    """Functions that call the one before twice, and a launch that calls the last."""
+    body = "    s = T.alloc_shared((8,), 'int32')\n    s[t] = x[t]\n    x[t] = s[7 - t]\n"
+    found = f'@T.prim_func(private=True)\ndef h0(x: T.Buffer((8,), "int32"), t: T.int64):\n{body}\n'
+    for level in range(1, levels):
+        found += f'\n@T.prim_func(private=True)\ndef h{level}(x: T.Buffer((8,), "int32"), t: T.int64):\n'
+        found += f"    h{level - 1}(x, t)\n    h{level - 1}(x, t)\n"
+    found += '\n@T.prim_func\ndef f(x: T.Buffer((8,), "int32")):\n'
+    return found + f"    for t in T.thread_binding(8, thread='threadIdx.x'):\n        h{levels - 1}(x, t)\n"
+
+
+@pytest.mark.parametrize("levels", [16, 60])
+def test_calls_that_double_at_each_level_are_refused(levels):
+    started = time.monotonic()
+    with pytest.raises(UserError) as caught:
+        InlineMemoryFunctions().run(kernels(doubling(levels)))
+    assert time.monotonic() - started < 30
+    (found,) = caught.value.diagnostics
+    assert found.code == "GM0612"
+    assert "with that of `h" in found.message
+    assert "more than 20,000 nodes" in found.message
+    assert found.place is not None
+    # The place is the call in the launch, on the last line, after the import.
+    assert found.place.line == len(doubling(levels).splitlines()) + 1
+
+
+def test_calls_below_the_limit_are_put_in_place():
+    module = InlineMemoryFunctions().run(kernels(doubling(6)))
+    assert [function.name for function in module.functions] == ["f"]
+    assert sum(isinstance(node, Store) for node in walk(module.functions[0].body)) == 64

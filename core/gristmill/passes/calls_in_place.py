@@ -9,13 +9,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from gristmill.errors import Diagnostic, UserError
 from gristmill.ir.build import const, sequence
 from gristmill.ir.dtype import BOOL
+from gristmill.ir.effects import atomic_element, is_atomic
 from gristmill.ir.expr import Call, CallExtern, CallFunction, CallPacked, Expr, Load, Var
 from gristmill.ir.functor import Mutator, walk
 from gristmill.ir.memory import Buffer
 from gristmill.ir.module import Function
 from gristmill.ir.operators import And, Not, Or
+from gristmill.ir.span import place_of
 from gristmill.ir.stmt import (
     Allocate,
     Assert,
@@ -34,6 +37,9 @@ from gristmill.ir.stmt import (
 from gristmill.passes.function_copies import arguments_of, copied, local_scalar
 from gristmill.passes.lower_buffer_arguments import BufferCalls
 
+NODES_AT_MOST = 20_000
+"""So many nodes may be put into one launch. Functions that call others twice, and those others twice, double at each
+level: without an end, forty short functions would fill all memory."""
 _IN_ORDER = (LoopKind.SERIAL, LoopKind.UNROLLED, LoopKind.THREAD)
 
 
@@ -59,6 +65,7 @@ class CallsInPlace(Mutator):
         self.functions = functions
         self.done: list[Function] = []
         self.shared: dict[Buffer, Buffer] = {}
+        self.nodes = 0
 
     # Statements -------------------------------------------------------------------------------------------------------
 
@@ -154,6 +161,12 @@ class CallsInPlace(Mutator):
 
     def operands(self, expr: Expr) -> tuple[list[Stmt], Expr]:
         """The operands' calls, in order, and the expression of what is left."""
+        if is_atomic(expr) and (element := atomic_element(expr)) is not None:
+            # The address stays where it is; its indices and the values are operands.
+            before, found = self.parts([*element.indices, *expr.args[1:]])
+            count = len(element.indices)
+            place = replace(element, indices=tuple(found[:count]))
+            return before, replace(expr, args=(place, *found[count:]))
         names: list[str] = []
         exprs: list[Expr] = []
         for name in type(expr).CHILDREN:
@@ -191,6 +204,9 @@ class CallsInPlace(Mutator):
         function = self.functions.taken[node.function]
         self.done.append(function)
         arguments = arguments_of(function, node, self.functions.sizes)
+        self.nodes += sum(1 for _ in walk(function.body))
+        if self.nodes > NODES_AT_MOST:
+            raise _too_large(node, len(self.done))
         steps, value = copied(function, arguments, node.span, self.shared)
         # What the function calls itself.
         body = self.visit(sequence(*steps))
@@ -199,6 +215,23 @@ class CallsInPlace(Mutator):
             more, value = self.expression(value)
             before += more
         return before, value
+
+
+def _too_large(node: CallFunction, calls: int) -> UserError:
+    span = node.span
+    while span is not None and span.inlined_at is not None:
+        span = span.inlined_at
+    return UserError(
+        Diagnostic(
+            "GM0612",
+            f"calls of functions make this launch too large: after {calls:,} of them, with that of `{node.function}`, "
+            f"their code has more than {NODES_AT_MOST:,} nodes",
+            place_of(span),
+            label="leads to all those calls",
+            hint="call functions that are given memory, or wait at barriers, fewer times: in a loop instead of one "
+            "after the other",
+        )
+    )
 
 
 def _may_change(expr: Expr) -> bool:
