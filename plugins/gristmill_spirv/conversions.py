@@ -145,11 +145,13 @@ def _to_float(writer: FunctionWriter, value: int, source: DType, target: DType) 
 def _with_sticky_bit(writer: FunctionWriter, value: int, source: DType) -> int:
     """An integer with at most 24 significant bits that rounds to a narrow float as ``value`` does.
 
-    What is cut off leaves a set bit in the last place that is kept, far below the last place of the result.
+    What is cut off leaves a set bit in the last place that is kept: at least ten places are, two more than the eight
+    of a bfloat16 (a float16 ends below 2**16, so of it nothing is cut off).
     """
     if source.bits < 32:
         return value
-    for least, dropped in ((1 << 32, 40), (1 << 24, 8)) if source.bits == 64 else ((1 << 24, 8),):
+    steps = ((1 << 50, 40), (1 << 36, 26), (1 << 24, 12)) if source.bits == 64 else ((1 << 24, 8),)
+    for least, dropped in steps:
         value = _sticky(writer, value, source, least, dropped)
     return value
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import ast
-import re
 import tomllib
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-TESTS = Path(__file__).parent.parent
+from gristmill.testing import named_tests
+
+fault_of = partial(named_tests.fault_of, folder=Path(__file__).parent.parent)
 ROWS: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("rows.toml").read_text(encoding="utf-8"))
 
 REQUIRED = (
@@ -22,31 +22,6 @@ REQUIRED = (
     *(f"K{number}" for number in range(1, 13)),
     *(f"D1.{number}" for number in (*range(1, 5), *range(16, 23), 26, 27, 28, 32)),
 )
-_TEST = re.compile(r"(?P<file>[a-z_]+/test_[a-z_]+\.py)::(?P<function>test_\w+)(?:\[(?P<case>[^\]]+)\])?")
-
-
-@cache
-def written(file: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The test functions of a file, and the texts that stand in it: names of cases among them."""
-    tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
-    functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    return frozenset(functions), frozenset(texts)
-
-
-def fault_of(test: str) -> str:
-    """Why a name is no test of this project; empty for one."""
-    found = _TEST.fullmatch(test)
-    if found is None:
-        return f"{test!r} is not of the form folder/test_file.py::test_name[case]"
-    if not (TESTS / found["file"]).is_file():
-        return f"there is no file {found['file']}"
-    functions, texts = written(found["file"])
-    if found["function"] not in functions:
-        return f"{found['file']} has no test {found['function']}"
-    if found["case"] is not None and found["case"] not in texts:
-        return f"{found['file']} has no case {found['case']!r}"
-    return ""
 
 
 def test_every_row_is_there() -> None:

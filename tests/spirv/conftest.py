@@ -1,0 +1,82 @@
+"""Modules built for Vulkan and run on the first Vulkan device; SPIR-V of single kernels, checked by spirv-val."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import gristmill.schedule.plugin
+import gristmill_launch.plugin
+from gristmill.codegen.kernel_records import kernel_record, kernels_of
+from gristmill.ir.module import Module
+from gristmill.ir.target import Target, parse_target
+from gristmill.passes.manager import RunOptions
+from gristmill.passes.part_by_target import part_by_target
+from gristmill.passes.pipeline import build_pipeline
+from gristmill.plugin.protocols import PassContext
+from gristmill.script import parse_source
+from gristmill.testing.on_device import DeviceBackend
+from gristmill_spirv.kernels import WrittenKernel, write_kernel
+from gristmill_spirv.target import capabilities, profile_of, resolve
+
+HEAD = "from gristmill.script import tir as T\n\n"
+ENVIRONMENTS = {"1.1": "vulkan1.1", "1.2": "vulkan1.2", "1.3": "vulkan1.3", "1.4": "vulkan1.3"}
+
+
+@pytest.fixture(scope="session")
+def on_vulkan() -> Callable[..., DeviceBackend]:
+    """The back end of a target, as ``on_vulkan("vulkan:1.2+address")``, on the first Vulkan device."""
+
+    @cache
+    def made(target: str = "vulkan+float64", optimization: int = 3, **options: int) -> DeviceBackend:
+        named = parse_target(target)
+        named = replace(named, options=(*named.options, *options.items()))
+        return DeviceBackend(named, "vulkan:0", optimization=optimization, verify=False)
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def parsed() -> Callable[[str], Module]:
+    """The module of a source, which need not import ``T``."""
+    return lambda source: parse_source(HEAD + source, "kernel.py").module
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[..., WrittenKernel]:
+    """The only kernel of a module as SPIR-V for a target, once spirv-val has found it valid."""
+
+    def write(module: Module, target: Target | str = "vulkan+float64", optimization: int = 3) -> WrittenKernel:
+        resolved = resolve(parse_target(target) if isinstance(target, str) else target)
+        context = PassContext(resolved, capabilities(resolved), {"optimization": optimization})
+        entries = (*gristmill.schedule.plugin.gristmill_passes(), *gristmill_launch.plugin.gristmill_passes())
+        device = part_by_target(build_pipeline(context, entries).run(module, RunOptions())).device
+        (kernel,) = kernels_of(device)
+        found = write_kernel(device, kernel, profile_of(resolved), kernel_record(kernel, device).block)
+        path = tmp_path / "kernel.spv"
+        path.write_bytes(found.data)
+        environment = ENVIRONMENTS[resolved.arch]
+        done = subprocess.run(
+            ["spirv-val", "--target-env", environment, str(path)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return found
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def disassembled() -> Callable[[bytes], list[str]]:
+    """The instructions of a module, as spirv-dis writes them, one a line, with single spaces."""
+
+    def text(data: bytes) -> list[str]:
+        command = ["spirv-dis", "--raw-id", "--no-header", "--no-color", "-"]
+        done = subprocess.run(command, input=data, capture_output=True, check=True)
+        return [" ".join(line.split()) for line in done.stdout.decode().splitlines()]
+
+    return text
