@@ -62,6 +62,26 @@ def test_pure_wheel_for_python_3() -> None:
     assert "Tag: py3-none-any" in wheel
 
 
+USES_NATIVE_SUPPORT = """
+import ctypes, sys
+sys.modules["llvmlite"] = None
+from gristmill.runtime.native_support import find_support
+found = find_support("vulkan_launch")
+word = ctypes.c_int32(0)
+acquire = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(found.address("gristmill_vulkan_acquire"))
+assert [acquire(ctypes.addressof(word)), acquire(ctypes.addressof(word)), word.value] == [1, 0, 1]
+print(found.origin)
+"""
+
+
+@pytest.mark.skipif(os.environ.get("TOX_ENV_NAME") != "wheel", reason="only where the wheel is what is tested")
+def test_native_support_needs_no_compiler() -> None:
+    (shipped,) = (PACKAGE / "native").glob("*/vulkan_launch.so")
+    done = subprocess.run([sys.executable, "-c", USES_NATIVE_SUPPORT], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(shipped)
+
+
 @pytest.mark.skipif(os.environ.get("TOX_ENV_NAME") != "wheel", reason="only where the wheel is what is tested")
 def test_the_wheel_is_what_is_tested() -> None:
     assert "site-packages" in PACKAGE.parts

@@ -99,6 +99,14 @@ DUMP_FOLDER = Knob(
     "nothing is written",
 )
 
+NATIVE = Knob(
+    "GRISTMILL_NATIVE",
+    "0 leaves native support code unused: launches go through Python, slower and with the same results.",
+    True,
+    _switch,
+    "on",
+)
+
 VULKAN_VALIDATION = Knob(
     "GRISTMILL_VULKAN_VALIDATION",
     "1 runs Vulkan's validation layer, with its checks of synchronisation; slow.",
@@ -121,6 +129,7 @@ ALL: tuple[Knob[bool] | Knob[str] | Knob[int] | Knob[tuple[str, ...]], ...] = (
     CACHE_FOLDER,
     THREADS,
     DUMP_FOLDER,
+    NATIVE,
     VULKAN_VALIDATION,
     VULKAN_WITHOUT,
 )

@@ -1,4 +1,4 @@
-"""The plugin: the CPU target kind and its code generator. Importing it imports neither llvmlite nor the generator's parts."""
+"""The plugin: the CPU target kind, its code generator, and native support code. Importing it imports none of their parts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gristmill.plugin.hookspecs import hookimpl
-from gristmill.plugin.protocols import TargetKind
+from gristmill.plugin.protocols import NativeSupport, TargetKind
 
 GRISTMILL_API_VERSION = 1
 
@@ -25,3 +25,16 @@ def gristmill_code_generators() -> Sequence[type[Any]]:
     from gristmill_llvm.generator import LLVMGenerator
 
     return [LLVMGenerator]
+
+
+@hookimpl
+def gristmill_native_support() -> Sequence[NativeSupport]:
+    """The objects of :mod:`gristmill_llvm.native`."""
+    from functools import partial
+
+    from gristmill_llvm.native import objects
+
+    return [
+        NativeSupport(name, objects.MACHINES, partial(objects.identity, name), partial(objects.build_support, name))
+        for name in sorted(objects.WRITERS)
+    ]

@@ -22,6 +22,7 @@ from gristmill.plugin.protocols import (
     DeviceDescription,
     GenerateOptions,
     KeyDescription,
+    NativeSupport,
     PassContext,
     PassEntry,
     Probe,
@@ -33,6 +34,7 @@ OWNER = "'liar' of liar-tools 9.9 (liar.plugin)"
 GROUPS = {
     "gristmill_targets": "targets",
     "gristmill_code_generators": "targets",
+    "gristmill_native_support": "targets",
     "gristmill_passes": "passes",
     "gristmill_runtimes": "runtimes",
     "gristmill_executors": "executors",
@@ -149,6 +151,10 @@ WRONG = [
     ("gristmill_code_generators", Wheel()),
     ("gristmill_code_generators", type("Nameless", (), {"generate": None})),
     ("gristmill_code_generators", type("Badly", (), {"generate": None, "name": 3})),
+    ("gristmill_native_support", Wheel()),
+    ("gristmill_native_support", NativeSupport("n", "x86_64", str, str.encode)),  # type: ignore[arg-type]
+    ("gristmill_native_support", NativeSupport("n", ("x86_64",), "a", str.encode)),  # type: ignore[arg-type]
+    ("gristmill_native_support", NativeSupport("n", ("x86_64",), str, b"code")),  # type: ignore[arg-type]
     ("gristmill_passes", Grind),
     ("gristmill_passes", replace(PASS, name=3)),
     ("gristmill_passes", replace(PASS, name=[])),
@@ -190,6 +196,18 @@ def test_hooks_that_fail(answer: Any) -> None:
     assert registry.target_kinds() == ()
     (problem,) = registry.problems("targets")
     assert OWNER in problem.message
+
+
+# Native support -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("answer", [None, 3, *FAULTS], ids=named)
+def test_native_support_that_fails(answer: Any) -> None:
+    lying = NativeSupport("n", ("x86_64",), lambda machine: answered(answer), lambda machine: answered(answer))
+    support = registry_of(gristmill_native_support=[lying]).native_support("n")
+    for call in (support.identity, support.build):
+        with pytest.raises(PluginError, match=r"GM1012.*liar-tools"):
+            call("x86_64")
 
 
 # Target kinds ---------------------------------------------------------------------------------------------------------

@@ -340,4 +340,4 @@ def test_a_class_that_lacks_members_is_refused() -> None:
 def test_every_hook_belongs_to_one_group() -> None:
     assert tuple(GROUP_HOOKS) == GROUPS
     hooks = [hook for hooks in GROUP_HOOKS.values() for hook in hooks]
-    assert len(hooks) == len(set(hooks)) == 6
+    assert len(hooks) == len(set(hooks)) == 7

@@ -11,6 +11,7 @@ from gristmill.plugin.protocols import (
     CommandEntry,
     DeviceDescription,
     KeyDescription,
+    NativeSupport,
     PassEntry,
     Probe,
     TargetKind,
@@ -58,6 +59,13 @@ def _pass_entry(item: Any) -> str:
     wrong = _fields(item, name=_is_name, phase=_is_text, make=_is_callable, summary=_is_text)
     wrong = wrong or _fields(item, after=_are_names, before=_are_names)
     return f"gives the pass {item.name!r}, {wrong}" if wrong else ""
+
+
+def _native_support(item: Any) -> str:
+    if not isinstance(item, NativeSupport):
+        return _not_a(NativeSupport, item)
+    wrong = _fields(item, name=_is_name, machines=_are_names, identity=_is_callable, build=_is_callable)
+    return f"gives the native support {item.name!r}, {wrong}" if wrong else ""
 
 
 def _command_entry(item: Any) -> str:
@@ -217,6 +225,7 @@ def kind_of(value: object) -> str:
 _REGISTERED: Mapping[str, Callable[[Any], str]] = {
     "gristmill_targets": _target_kind,
     "gristmill_code_generators": _class_with("CodeGenerator", "generate"),
+    "gristmill_native_support": _native_support,
     "gristmill_passes": _pass_entry,
     "gristmill_runtimes": _class_with("Runtime", "probe", "open", "refusal", "preference", blob_kinds=_are_names),
     "gristmill_executors": _class_with("Executor", "map"),

@@ -18,7 +18,7 @@ from gristmill.plugin import checks
 from gristmill.plugin.artifacts import Blob, Capabilities, Scalar
 from gristmill.plugin.discovery import Origin, normalized
 from gristmill.plugin.loading import Problem, described
-from gristmill.plugin.protocols import GenerateOptions, PassEntry, Probe, TargetKind
+from gristmill.plugin.protocols import GenerateOptions, NativeSupport, PassEntry, Probe, TargetKind
 
 if TYPE_CHECKING:
     from gristmill.plugin.registry import Registry
@@ -89,6 +89,8 @@ def item(found: Any, origin: Origin) -> Any:
         return _target_kind(found, origin)
     if isinstance(found, PassEntry):
         return _pass_entry(found, origin)
+    if isinstance(found, NativeSupport):
+        return _native_support(found, origin)
     return found
 
 
@@ -136,6 +138,24 @@ def _pass_entry(entry: PassEntry, origin: Origin) -> PassEntry:
         return found
 
     return replace(entry, make=make)
+
+
+def _native_support(support: NativeSupport, origin: Origin) -> NativeSupport:
+    def identity(machine: str) -> str:
+        with watched(origin, f"identifying the native support `{support.name}`", ImportError):
+            found = support.identity(machine)
+        if not isinstance(found, str) or not found.isalnum():
+            raise fault(origin, f"gave {found!r} as the identity of the native support `{support.name}`")
+        return found
+
+    def build(machine: str) -> bytes:
+        with watched(origin, f"making the native support `{support.name}`", ImportError):
+            found = support.build(machine)
+        if not isinstance(found, bytes):
+            raise fault(origin, f"made {found!r} as the native support `{support.name}`, which is not bytes")
+        return found
+
+    return replace(support, identity=identity, build=build)
 
 
 class _Guarded:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         CodeGenerator,
         CommandEntry,
         Executor,
+        NativeSupport,
         PassEntry,
         Runtime,
         TargetKind,
@@ -46,7 +47,7 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 GROUP_HOOKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "targets": ("gristmill_targets", "gristmill_code_generators"),
+        "targets": ("gristmill_targets", "gristmill_code_generators", "gristmill_native_support"),
         "passes": ("gristmill_passes",),
         "runtimes": ("gristmill_runtimes",),
         "executors": ("gristmill_executors",),
@@ -72,6 +73,16 @@ def gristmill_code_generators() -> Sequence[type[CodeGenerator]]:  # type: ignor
 
     Since: API version 1. Group: ``gristmill.targets``.
     Called when: code is generated for a kind that names the generator. Must be pure: yes.
+    """
+
+
+@hookspec
+def gristmill_native_support() -> Sequence[NativeSupport]:  # type: ignore[empty-body]
+    """Small shared objects that runtimes load, which this plugin can make.
+
+    Since: API version 1. Group: ``gristmill.targets``. An installed Gristmill has those of its own plugins as files, so
+    this is asked only where there is no such file: in an installation that runs from the sources.
+    Called when: a runtime asks for an object that is not there yet. Must be pure: yes.
     """
 
 

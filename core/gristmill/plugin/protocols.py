@@ -174,7 +174,11 @@ class LoadedCode(Protocol):
 
 
 class Device(Protocol):
-    """An open device: memory, code, order of work."""
+    """An open device: memory, code, order of work.
+
+    A device that can become useless (closed, lost by its driver) may have a property ``is_usable``; where it is false the
+    device is opened anew when it is next asked for by name.
+    """
 
     @property
     def name(self) -> str:
@@ -226,6 +230,21 @@ class NativeLaunch:
     allocate: int
     release: int
     owner: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class NativeSupport:
+    """A shared object that a runtime loads (:mod:`gristmill.runtime.native_support`), and how it is made.
+
+    ``machines`` are those that it can be made for, as ``uname -m`` names them. ``build`` gives its bytes for one, the
+    same each time; ``identity`` a text that is another one whenever the bytes may be, at much less cost. It must import
+    nothing. Objects are for Linux.
+    """
+
+    name: str
+    machines: tuple[str, ...]
+    identity: Callable[[str], str]
+    build: Callable[[str], bytes]
 
 
 @dataclass(frozen=True, slots=True)

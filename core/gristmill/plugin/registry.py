@@ -18,7 +18,15 @@ from gristmill.errors import Diagnostic, GristmillError, MissingError, Note, Plu
 from gristmill.plugin import checks, discovery, guarded
 from gristmill.plugin.discovery import Candidate, Origin, normalized
 from gristmill.plugin.loading import Plugin, PluginFault, Problem, load
-from gristmill.plugin.protocols import CodeGenerator, CommandEntry, Executor, PassEntry, Runtime, TargetKind
+from gristmill.plugin.protocols import (
+    CodeGenerator,
+    CommandEntry,
+    Executor,
+    NativeSupport,
+    PassEntry,
+    Runtime,
+    TargetKind,
+)
 
 GROUPS = ("targets", "passes", "runtimes", "executors", "commands")
 """The entry-point groups, each called ``gristmill.<this>``."""
@@ -95,6 +103,10 @@ class Registry:
         """The code generator of that name, made once a registry. Raises as :meth:`target_kind`."""
         offer = self._one("code generator", "targets", "gristmill_code_generators", name)
         return cast(CodeGenerator, self._instance(offer))
+
+    def native_support(self, name: str) -> NativeSupport:
+        """The native support code of that name. Raises as :meth:`target_kind`."""
+        return cast(NativeSupport, self._one("native support", "targets", "gristmill_native_support", name).item)
 
     def pass_entries(self) -> tuple[PassEntry, ...]:
         """All passes, required and optional, sorted by name; their order in a pipeline is the pipeline's affair.
