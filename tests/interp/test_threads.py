@@ -513,3 +513,40 @@ function @f(x: uint8[8] data p: ptr<uint8, global>) {
     Executor(placed_module(text.replace("STEP", "5"))[0]).call("f", [np.zeros(8, np.uint8)])
     found, _, _ = code_of(text.replace("STEP", "5").replace("w[1]", "w[0]"), "f", [np.zeros(8, np.uint8)])
     assert found.code == "GM0505"
+
+
+OVER_THREADS = """
+function @total(x: float32[8, EXTENT], out: float32[8]) {
+  for b: int64 in 0 +: 8 thread on blockIdx.x {
+    for t: int64 in 0 +: EXTENT thread on threadIdx.x {
+      let moved: int64 = t + 0
+      block "total"
+        axis row: int64 spatial in 0 +: 8 = b
+        axis i: int64 reduce in 0 +: EXTENT = moved
+        init {
+          out[row] = 0.0
+        }
+      {
+        out[row] = out[row] + x[row, i]
+      }
+    }
+  }
+}
+"""
+
+
+def test_a_block_that_reduces_over_threads_must_run_lowered() -> None:
+    args = [np.ones((8, 4), np.float32), np.zeros(8, np.float32)]
+    found, at, _ = code_of(OVER_THREADS.replace("EXTENT", "4"), "total", args)
+    assert found.code == "GM0522"
+    assert "`total` reduces over `threadIdx.x`" in found.message
+    assert "how 4 threads" in found.message
+    assert at is not None
+    assert at.startswith('block "total"')
+    assert "`reference:0`" in found.hint
+
+
+def test_one_thread_alone_reduces_as_a_loop_does() -> None:
+    x, out = np.arange(8, dtype=np.float32).reshape(8, 1), np.zeros(8, np.float32)
+    Executor(placed_module(OVER_THREADS.replace("EXTENT", "1"))[0]).call("total", [x, out])
+    assert np.array_equal(out, x[:, 0])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gristmill.errors import UserError
+from gristmill.interp import Executor
 from gristmill.ir.functor import walk
 from gristmill.ir.printer import print_module
 from gristmill.ir.stmt import Block
@@ -13,7 +14,7 @@ from gristmill.passes.lower_blocks import LowerBlocks
 from gristmill.passes.lower_thread_reductions import LowerThreadReductions
 from gristmill.passes.manager import Pipeline, RunOptions
 from gristmill.passes.reuse_shared_memory import ReuseSharedMemory
-from gristmill.testing.barriers import RACES, barrier_scopes, needless_barriers, report_of
+from gristmill.testing.barriers import barrier_scopes, needless_barriers, report_of
 from gristmill.testing.pass_equivalence import check_pass, kernels, outcome_of
 
 PASSES = [LowerThreadReductions(), LowerBlocks(), HoistSharedMemory(), ReuseSharedMemory(), InsertBarriers()]
@@ -130,7 +131,7 @@ def test_sums_of_any_extent_and_type(n, dtype):
 def test_each_barrier_of_a_reduction_is_needed(n):
     text = ONE_EACH.format(n=n, dtype="float32", start=0, update="c[0] + a[v]")
     args = [values_of("float32", n), np.zeros(1, "float32")]
-    assert report_of(kernels(text), "f", args, (None, 1)) in RACES
+    assert report_of(kernels(text), "f", args, (None, 1)) == "GM0522"
     module = lowered(text)
     assert report_of(module, "f", args, (None, 1, 2)) == ""
     assert needless_barriers(module, "f", args) == []
@@ -414,3 +415,55 @@ def test_no_block_is_left_that_reduces_over_threads():
     for text in KERNELS.values():
         module = Pipeline.of([LowerThreadReductions()]).run(kernels(text), RunOptions(verify=True))
         assert all(node.name == "more" for node in walk(module) if isinstance(node, Block))
+
+
+REPEATED = """
+@T.prim_func
+def f(a: T.Buffer((3, 2, 8), "float32"), c: T.Buffer((1,), "float32"), m: T.int32):
+    for t in T.thread_binding(4, thread="threadIdx.x"):
+        for {first} in range({first_extent}):
+            for {second} in range({second_extent}):
+                with T.block("sum"):
+                    v = T.axis.reduce(8, k * 4 + t)
+                    with T.init():
+                        c[0] = T.float32(0)
+                    c[0] = c[0] + a[q, 0, v]
+"""
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_loop_that_is_not_reduced_over_begins_anew(count):
+    module = lowered(REPEATED.format(first="q", first_extent="m", second="k", second_extent=2))
+    a = values_of("float32", 48).reshape(3, 2, 8)
+    c = np.full(1, 7, "float32")
+    Executor(module).call("f", [a, c, count])
+    assert c[0] == (
+        np.float32(7) if count == 0 else np.float32(0) + combined(a[count - 1, 0, :4] + a[count - 1, 0, 4:], np.add)
+    )
+
+
+def test_a_step_that_is_repeated_with_its_start_is_refused():
+    with pytest.raises(UserError, match=r"over `q` inside of the loops .* repeats every step") as caught:
+        lowered(REPEATED.format(first="k", first_extent=2, second="q", second_extent="m"))
+    assert caught.value.code == "GM0610"
+
+
+UNEQUAL = """
+@T.prim_func
+def f(a: T.Buffer(("n",), "float32"), c: T.Buffer((1,), "float32")):
+    for t in T.thread_binding(4, thread="threadIdx.x"):
+        for k in {steps}:
+            with T.block("sum"):
+                v = T.axis.reduce(n, {index})
+                with T.init():
+                    c[0] = T.float32(0)
+                c[0] = c[0] + a[v]
+"""
+
+
+@pytest.mark.parametrize(("steps", "index"), [("range(t)", "k * 4 + t"), ("range(t, n, 4)", "k")])
+def test_loops_of_unequal_lengths_are_refused(steps, index):
+    with pytest.raises(UserError, match="each of them has its own number of steps or start") as caught:
+        lowered(UNEQUAL.format(steps=steps, index=index))
+    assert caught.value.code == "GM0610"
+    assert "T.where" in caught.value.diagnostics[0].hint

@@ -1,4 +1,5 @@
-"""What is known of a module before code is written for it: barriers, thread axes, and which locals are plain variables."""
+"""What is known of a module before code is written for it: barriers, thread axes, blocks that reduce over threads, and
+which locals are plain variables."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from gristmill.ir.module import Function, Module
 from gristmill.ir.node import Node
 from gristmill.ir.stmt import (
     Allocate,
+    AxisKind,
     Barrier,
     Bind,
     Block,
@@ -104,6 +106,31 @@ def launch_plan(region: Node) -> LaunchPlan:
             else:
                 plan.extents.setdefault(node.thread, []).append((node, extent))
     return plan
+
+
+def reductions_over_threads(function: Function) -> dict[Block, tuple[ThreadAxis, ...]]:
+    """The blocks with reduce axes bound to ``threadIdx``, each with the axes of the launch that those depend on."""
+    used: dict[Var, frozenset[ThreadAxis]] = {}
+    found: dict[Block, tuple[ThreadAxis, ...]] = {}
+
+    def axes_in(expr: Expr) -> frozenset[ThreadAxis]:
+        return frozenset().union(*(used[part] for part in walk(expr) if isinstance(part, Var) and part in used))
+
+    for node in walk(function.body):
+        if isinstance(node, For) and node.thread is not None:
+            used[node.var] = frozenset((node.thread,))
+        elif isinstance(node, Bind):
+            used[node.var] = axes_in(node.value)
+        elif isinstance(node, Block):
+            reduced: frozenset[ThreadAxis] = frozenset()
+            for axis in node.axes:
+                used[axis.var] = axes_in(axis.value)
+                if axis.kind is AxisKind.REDUCE:
+                    reduced |= used[axis.var]
+            threads = tuple(thread for thread in ThreadAxis if thread in reduced and not thread.is_block)
+            if threads:
+                found[node] = threads
+    return found
 
 
 def used_memory(region: Node) -> set[Node]:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from gristmill.interp.buffers import tuple_text
+from gristmill.interp.definitions import Mode
 from gristmill.interp.expressions import Visit
+from gristmill.interp.runtime_reports import AXES
 from gristmill.interp.statements import StatementWriter
 from gristmill.ir import stmt as s
 
@@ -10,8 +15,11 @@ from gristmill.ir import stmt as s
 class BlockWriter(StatementWriter, over=()):
     """Writes blocks."""
 
+    over_threads: Mapping[s.Block, tuple[s.ThreadAxis, ...]]
+
     def visit_Block(self, node: s.Block) -> Visit:
         """Axes, predicate, allocations, matches, init, body."""
+        self.refuse_to_reduce_over_threads(node)
         yield from self.bind_axes(node)
         if node.predicate is None:
             yield from self._block_body(node)
@@ -19,6 +27,13 @@ class BlockWriter(StatementWriter, over=()):
         predicate = yield node.predicate
         with self.writer.block(f"if {predicate.text}:"):
             yield from self._block_body(node)
+
+    def refuse_to_reduce_over_threads(self, node: s.Block) -> None:
+        """Report a block that several threads must compute together, which only its lowered form says how to do."""
+        threads = self.over_threads.get(node)
+        if threads and self.context.mode is Mode.DEVICE:
+            axes = tuple_text(str(AXES.index(axis)) for axis in threads)
+            self.writer.emit(f"check_alone({axes}, {self.strand}, {self.site(node, node.name)}, E)")
 
     def bind_axes(self, node: s.Block) -> Visit:
         """Evaluate the values of the axes, and name them."""

@@ -13,7 +13,7 @@ from itertools import count
 from types import TracebackType
 from typing import Any
 
-from gristmill.interp.analysis import functions_that_wait, may_wait, plain_scalars
+from gristmill.interp.analysis import functions_that_wait, may_wait, plain_scalars, reductions_over_threads
 from gristmill.interp.buffers import tuple_text
 from gristmill.interp.definitions import Context, Mode
 from gristmill.interp.exchanges import Exchange
@@ -30,7 +30,15 @@ from gristmill.interp.scalar_operations import HELPERS, wrapping_helpers
 from gristmill.interp.shapes import Binder
 from gristmill.interp.source import Line, Writer, captures
 from gristmill.interp.statements import MemoryScalarsNeeded
-from gristmill.interp.threads import check_extent, coordinates, launch, launch_in_lanes, unequal_extents, unknown_extent
+from gristmill.interp.threads import (
+    check_alone,
+    check_extent,
+    coordinates,
+    launch,
+    launch_in_lanes,
+    unequal_extents,
+    unknown_extent,
+)
 from gristmill.interp.values import Value, value
 from gristmill.ir import expr as e
 from gristmill.ir import stmt as s
@@ -93,6 +101,7 @@ class Program:
             "launch": launch,
             "launch_in_lanes": launch_in_lanes,
             "coordinates": coordinates,
+            "check_alone": check_alone,
             "check_extent": check_extent,
             "unequal_extents": unequal_extents,
             "unknown_extent": unknown_extent,
@@ -207,6 +216,7 @@ class FunctionWriter(LockStepWriter, over=(*EXPRESSIONS, *STATEMENTS)):
         self.function = function
         self.scalars = scalars
         self.that_wait = program.that_wait
+        self.over_threads = reductions_over_threads(function)
         self.writer = Writer()
         self.strand = "X"
         self.span = function.span

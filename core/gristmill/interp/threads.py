@@ -9,6 +9,7 @@ what the thread gets once all of its group have come.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -93,6 +94,22 @@ def check_extent(extent: int, axis: int, strand: Strand, site: int, execution: E
         )
     if extent != shape.extents[axis]:
         unequal_extents(extent, shape.extents[axis], site, execution)
+
+
+def check_alone(axes: tuple[int, ...], strand: Strand, site: int, execution: Execution) -> None:
+    """Refuse a block with reduce axes bound to some axes of threads, unless there is one thread along those."""
+    shape: LaunchShape = strand.block.shape
+    extents = {AXES[axis].value: shape.extents[axis] for axis in axes if shape.extents[axis] > 1}
+    if extents:
+        where = execution.sites[site]
+        raise report(
+            "GM0522",
+            f"the block `{where.what}` reduces over `{'` and `'.join(extents)}`: the executor runs each thread by "
+            f"itself, and only its lowered form says how {math.prod(extents.values())} threads combine their values",
+            where,
+            label="run this lowered",
+            hint="build a pack for the target `reference`, and run that on `reference:0`",
+        )
 
 
 def unequal_extents(extent: int, other: int, site: int, execution: Execution) -> NoReturn:

@@ -60,6 +60,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gristmill.ir.build import constant_value
 from gristmill.ir.expr import Expr, Var
 from gristmill.ir.functor import Mutator, substitute, walk
 from gristmill.ir.module import Function, Module
@@ -117,6 +118,8 @@ class _Lowering(Mutator):
         """How many statements around let only some threads of a block come by."""
         self.threads: list[For] = []
         """The loops over threads around."""
+        self.serial: list[For] = []
+        """The other loops around, inside of those."""
         self.region: For | None = None
         self.values: dict[Var, Expr] = {}
         """What bindings and axes around stand for, in terms of loops."""
@@ -134,7 +137,10 @@ class _Lowering(Mutator):
         if found is not None:
             return self.reduction(*found)
         if not is_region(node):
-            return self.inside(node)
+            self.serial.append(node)
+            changed = self.inside(node)
+            self.serial.pop()
+            return changed
         if self.region is not None:
             return self.threads_of(node)
         self.region = node
@@ -200,6 +206,10 @@ class _Lowering(Mutator):
         threads = {loop.var for loop in loops if is_region(loop)}
         if self.region is None or any(loop.thread is not None and loop.thread.is_block for loop in loops):
             return None
+        outermost = next((loop for loop in loops if not is_region(loop)), None)
+        if inner.init is not None and outermost is not None and not self.reduces(inner, outermost):
+            # All of the reduction is done once for each iteration, from its start.
+            return None
         for axis in inner.axes:
             if axis.kind is AxisKind.SPATIAL and self.uses(axis.value, reduced):
                 return None
@@ -211,6 +221,34 @@ class _Lowering(Mutator):
         ):
             return None
         return loops, inner
+
+    def reduces(self, block: Block, loop: For) -> bool:
+        """Whether a reduce axis of the block goes along the loop."""
+        return any(axis.kind is AxisKind.REDUCE and self.uses(axis.value, {loop.var}) for axis in block.axes)
+
+    def check_steps(self, block: Block, loops: list[For], over: list[For]) -> None:
+        """Refuse loops by which the threads take unequal numbers of steps, or take one step several times."""
+        threads = {loop.var for loop in over}
+        for loop in (*self.serial, *loops):
+            if is_region(loop):
+                continue
+            if self.uses(loop.extent, threads) or self.uses(loop.minimum, threads):
+                refuse(
+                    loop.span or block.span,
+                    f"the block `{block.name}` reduces over threads in a loop over `{loop.var.name}`, of which each of "
+                    "them has its own number of steps or start",
+                    "let all take equally many steps, and leave out what lies beyond: "
+                    "`for k in range(T.ceildiv(n, 32))` with the axis `k * 32 + t` and `T.where(k * 32 + t < n)`",
+                )
+        for loop in loops:
+            once = constant_value(loop.extent) == 1
+            if block.init is not None and not once and not is_region(loop) and not self.reduces(block, loop):
+                refuse(
+                    loop.span or block.span,
+                    f"the block `{block.name}` reduces over threads, and the loop over `{loop.var.name}` inside of the "
+                    "loops that it reduces over repeats every step, `T.init` too",
+                    "put that loop outside of the others, or let a reduce axis go along it",
+                )
 
     def uses(self, expr: Expr, variables: set[Var]) -> bool:
         return any(part in variables for part in walk(substitute(expr, self.values)))
@@ -238,5 +276,6 @@ class _Lowering(Mutator):
     def reduction(self, loops: list[For], block: Block) -> Stmt:
         assert self.region is not None
         over = self.axes_over_threads(block, loops)
+        self.check_steps(block, loops, over)
         warp_size = 0 if self.apart else self.warp_size
         return Reduction(block, loops, over, self.threads, self.region, self.values, warp_size).lowered()
