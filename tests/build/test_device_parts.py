@@ -299,6 +299,10 @@ def test_kernels_that_a_pack_lacks(registry: Registry, runtimes: Runtimes) -> No
     pack = assemble("p", "scale", [part("ref", "reference", parse_module(CPU, "x"), Generated((kernels, wrong)))])
     with pytest.raises(UserError, match="has no kernel `other_kernel`"):
         load(pack, runtimes=runtimes)
+    fewer = replace(kernels, kernels=kernels.kernels[:1])
+    told = part("ref", "reference", parse_module(CPU, "x"), Generated((fewer,)))
+    with pytest.raises(UserError, match="has no kernel `step_kernel`"):
+        load(assemble("p", "scale", [told]), runtimes=runtimes)
     untold = replace(kernels, texts=())
     pack = assemble("p", "scale", [part("ref", "reference", parse_module(CPU, "x"), Generated((untold,)))])
     with pytest.raises(UserError, match="has no host functions"):

@@ -251,7 +251,7 @@ def test_damaged_code(device: ReferenceDevice) -> None:
     module = parse_module(SCALE, "scale.gmir")
     (record,) = (kernel_record(found, module) for found in kernels_of(module))
     for data in (b"\xff\xfe", b"nonsense", SCALE.replace("launch (blockIdx.x, ", "launch (").encode()):
-        with pytest.raises(UserError):
+        with pytest.raises(UserError, match="GM0912"):
             device.load(memoryview(data), (record.entry,), (record,))
     with pytest.raises(MissingError):
         ReferenceRuntime().open(1)

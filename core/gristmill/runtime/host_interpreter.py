@@ -16,11 +16,12 @@ from gristmill.codegen.packed_interface import EXPORT_PREFIX
 from gristmill.interp import AssertionFailed, ExecutionOptions, Executor
 from gristmill.interp.memory import Memory, Pointer, Tensor, compact_strides
 from gristmill.ir.dtype import parse_dtype
+from gristmill.ir.functor import walk
 from gristmill.ir.module import CallingConvention
-from gristmill.ir.parser import parse_module
-from gristmill.ir.verify import check
+from gristmill.ir.stmt import Launch
 from gristmill.plugin.protocols import KernelCode, KernelDevice
 from gristmill.runtime.extern_calls import extern_functions
+from gristmill.runtime.packed_modules import module_of_pack
 
 
 class InterpretedHost:
@@ -36,14 +37,17 @@ class InterpretedHost:
     ) -> None:
         """``name`` is what messages call the text; ``externs`` gives addresses of C functions by symbol.
 
-        Raises UserError (GM04xx) for a text that is no module, MissingError (GM0911) for a C function that there is not.
+        Raises UserError (GM0912) for a text that is no module, MissingError (GM0911) for a C function that there is not.
         """
-        module = parse_module(text, name)
-        check(module)
+        module = module_of_pack(text, name)
         self._executor = Executor(module)
         self._externs = extern_functions(module, externs)
         self._kernels = kernels
         self._device = device
+        self.launched = sorted(
+            {node.kernel for function in module.functions for node in walk(function.body) if isinstance(node, Launch)}
+        )
+        """The names of the kernels that the functions launch."""
         # Functions are prepared when they are first called, which two threads must not do at once.
         self._lock = threading.RLock()
         self.entries: Mapping[str, str] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os.path
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, cast
 
 from gristmill.codegen.context_table import DEVICE_CODE, DEVICE_KIND, HOST_IR, HOST_IR_SUFFIX, KERNELS
@@ -37,13 +38,13 @@ def place_kernels(
     records = kernel_records(member, reader.name)
     kernels = cast(KernelCode, device.load(reader.blob(member), member.entry_points, records, externs))
     fitting, refused = _host_parts(reader, member, runtimes)
+    known = {record.name for record in records}
     if not fitting:
-        return _interpreted(reader, member, kernels, onto, externs), refused
+        return _interpreted(reader, member, kernels, known, onto, externs), refused
     part, host_device = fitting
     own = kernel_records(part, reader.name)
     host = cast(HostCode, host_device.load(reader.blob(part), part.entry_points, own, externs))
     names = [name for name in str(part.requirements.get(KERNELS, "")).split(",") if name]
-    known = {record.name for record in records}
     for name in names:
         if name not in known:
             raise _lacking(reader, member, name)
@@ -85,15 +86,23 @@ def _host_parts(
 
 
 def _interpreted(
-    reader: PackReader, member: Member, kernels: KernelCode, device: KernelDevice, externs: Mapping[str, int]
+    reader: PackReader,
+    member: Member,
+    kernels: KernelCode,
+    known: AbstractSet[str],
+    device: KernelDevice,
+    externs: Mapping[str, int],
 ) -> dict[str, tuple[LoadedCode, str]]:
-    """The host functions on the executor, from the text that stands in the pack beside the kernels."""
+    """The host functions on the executor, from the text that stands in the pack beside the kernels, with these names."""
     stem = os.path.splitext(os.path.basename(member.name))[0]
     for text in reader.manifest.texts:
         if text.kind == HOST_IR and os.path.basename(text.name) == f"{stem}.{HOST_IR_SUFFIX}":
             from gristmill.runtime.host_interpreter import InterpretedHost
 
             host = InterpretedHost(reader.text(text), text.name, kernels, device, externs)
+            for name in host.launched:
+                if name not in known:
+                    raise _lacking(reader, member, name)
             return {name: (host, function) for name, function in host.entries.items()}
     raise UserError(
         Diagnostic(

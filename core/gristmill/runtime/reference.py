@@ -252,16 +252,15 @@ class ReferenceCode:
     def __init__(self, device: ReferenceDevice, data: memoryview, records: Sequence[KernelRecord]) -> None:
         from gristmill.interp import Executor
         from gristmill.ir.module import CallingConvention
-        from gristmill.ir.parser import parse_module
-        from gristmill.ir.verify import check
+        from gristmill.runtime.packed_modules import module_of_pack
 
         if len(data) > _LARGEST_CODE:
             raise _damaged(f"it has {len(data)} bytes")
         try:
-            module = parse_module(bytes(data).decode(), "kernels.gmir")
-            check(module)
+            text = bytes(data).decode()
         except UnicodeDecodeError:
             raise _damaged("it is no text") from None
+        module = module_of_pack(text, "kernels.gmir")
         kernels = {
             function.facts.symbol or function.name: function
             for function in module.functions
