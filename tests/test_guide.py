@@ -78,7 +78,12 @@ def test_what_the_page_says_of_threads(project: Path) -> None:
     assert done.returncode == 0, done.stderr
     kernel, _, _ = done.stdout.partition("function @mean<")
     assert kernel.count("barrier shared") == 1
-    (source,) = re.findall(r"`gristmill (run threads/[^`]*)`", PAGE)
+    source, pack = re.findall(r"`gristmill (run threads/[^`]*)`", PAGE)
     done = run([*command, *source.split(), "reverse_runs", "random:8:float32", "4"], project)
     assert done.returncode == 1
     assert "GM0502" in done.stderr or "GM0504" in done.stderr
+    done = run([*command, *source.split(), "mean", "random:8:float32", "zeros:1:float32"], project)
+    assert "GM0522" in done.stderr
+    assert run([*command, "build", "threads"], project).returncode == 0
+    done = run([*command, *pack.split()], project)
+    assert done.returncode == 0, done.stderr
