@@ -298,9 +298,12 @@ look.idle:
   %is.turn = icmp eq i32 %turn, 0
   br i1 %is.turn, label %ask, label %recorded.only
 ask:
+  %last.fence = get %device device.last_fence
+  %has.fence = icmp ne i64 %last.fence, 0
+  br i1 %has.fence, label %ask.fence, label %submit
+ask.fence:
   %fence.status = get %device device.fence_status
   %handle = get %device device.handle
-  %last.fence = get %device device.last_fence
   %answer = call i32 %fence.status(ptr %handle, i64 %last.fence)
   %is.running = icmp eq i32 %answer, {not_ready}
   br i1 %is.running, label %recorded.only, label %submit
