@@ -1,31 +1,50 @@
 """Vulkan's functions, through the package ``vulkan``: its loader and its declarations of C types.
 
 The package's own wrappers cost 2 to 13 microseconds a call and lack functions; its ``lib`` and ``ffi`` lack neither. All
-calls go through :meth:`Api.call`, which checks results, so that tests can make any of them fail.
+calls go through :meth:`Api.call`, which checks results, so that tests can make any of them fail (:class:`CallHook`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from gristmill.errors import MissingError
-from gristmill_vulkan.results import VulkanError
+from gristmill_vulkan.results import DEVICE_LOST, INCOMPLETE, NOT_READY, SUCCESS, TIMEOUT, VulkanError
 
 PACKAGE = "vulkan"
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[a-z])(?=\d+(?:KHR|EXT)?$)")
 
 
+# Results beside success that a function may have, which say something and are no failure.
+_ANSWERS = {
+    "vkGetFenceStatus": NOT_READY,
+    "vkWaitForFences": TIMEOUT,
+    "vkEnumeratePhysicalDevices": INCOMPLETE,
+    "vkEnumerateInstanceLayerProperties": INCOMPLETE,
+    "vkEnumerateDeviceExtensionProperties": INCOMPLETE,
+    "vkGetPipelineCacheData": INCOMPLETE,
+}
+
+
+class CallHook:
+    """For tests: what is asked before every call; one object for an instance, its devices, and the loader."""
+
+    def __init__(self) -> None:
+        self.before: Callable[[str], int] | None = None
+        """Given the name of a function that returns a VkResult, the result to give instead of calling it; 0 to call it."""
+
+
 class Api:
     """The functions of the loader, and those of an instance or a device made through it."""
 
-    def __init__(self, ffi: Any, lib: Any) -> None:
+    def __init__(self, ffi: Any, lib: Any, hook: CallHook | None = None) -> None:
         self.ffi = ffi
         self.lib = lib
-        self.before_call: Callable[[str], int] | None = None
-        """For tests: given the name of a function that returns a VkResult, the result to give instead of calling it; 0 to
-        call it."""
+        self.hook = hook or CallHook()
+        self.is_lost = False
+        """Whether a call through this object has said that the device is lost."""
         self._functions: dict[str, Any] = {}
         self._instance: Any = None
         self._device: Any = None
@@ -44,15 +63,13 @@ class Api:
 
     def of_instance(self, instance: Any) -> Api:
         """The same with the functions of an instance."""
-        found = Api(self.ffi, self.lib)
-        found.before_call = self.before_call
+        found = Api(self.ffi, self.lib, self.hook)
         found._instance = instance
         return found
 
     def of_device(self, device: Any) -> Api:
         """The same with the functions of a device, called without going through the loader."""
-        found = Api(self.ffi, self.lib)
-        found.before_call = self.before_call
+        found = Api(self.ffi, self.lib, self.hook)
         found._instance, found._device = self._instance, device
         return found
 
@@ -61,9 +78,7 @@ class Api:
     def new(self, type_: str, **fields: Any) -> Any:
         """A structure of that name with its ``sType`` set, all else zero."""
         made = self.ffi.new(f"{type_} *", fields)
-        number = _structure_type(self.lib, type_)
-        if number is not None:
-            made.sType = number
+        made.sType = _structure_type(self.lib, type_)
         return made
 
     # Calls
@@ -93,11 +108,16 @@ class Api:
         return self.ffi.cast(f"PFN_{name}", found)
 
     def call(self, name: str, *args: Any) -> int:
-        """Call a function that returns a VkResult. Raises VulkanError for an error; gives what is no error."""
-        result = self.before_call(name) if self.before_call is not None else 0
-        if result == 0:
+        """Call a function that returns a VkResult. Raises VulkanError for what is neither success nor an answer of it."""
+        before = self.hook.before
+        result = before(name) if before is not None else SUCCESS
+        if result == SUCCESS:
             result = int(self.function(name)(*args))
-        if result < 0:
+            if result == SUCCESS:
+                return result
+        if result == DEVICE_LOST:
+            self.is_lost = True
+        if result != _ANSWERS.get(name):
             raise VulkanError(name, result)
         return result
 
@@ -105,33 +125,34 @@ class Api:
         """Call a function that returns something else, or nothing."""
         return self.function(name)(*args)
 
-    def handles(self, name: str, type_: str, *args: Any) -> list[Any]:
-        """All handles that a function of the form (..., count, array) gives."""
-        count = self.ffi.new("uint32_t *")
-        self.call(name, *args, count, self.ffi.NULL)
-        array = self.ffi.new(f"{type_}[]", max(count[0], 1))
-        self.call(name, *args, count, array)
-        return [array[place] for place in range(count[0])]
+    def listed(self, name: str, type_: str, *args: Any) -> Iterator[Any]:
+        """All that a function of the form (..., count, array) gives, to be looked at one by one."""
+        while True:
+            count = self.ffi.new("uint32_t *")
+            self.call(name, *args, count, self.ffi.NULL)
+            array = self.ffi.new(f"{type_}[]", max(count[0], 1))
+            # What there is may have become more in between.
+            if self.call(name, *args, count, array) == SUCCESS:
+                yield from (array[place] for place in range(count[0]))
+                return
 
     def text(self, characters: Any) -> str:
         """A C string as text."""
         return bytes(self.ffi.string(characters)).decode("utf-8", "replace")
 
 
-def _structure_type(lib: Any, type_: str) -> int | None:
-    name = _SPECIAL.get(type_) or _constant_name(type_)
-    return getattr(lib, name, None)
+def _structure_type(lib: Any, type_: str) -> int:
+    found: int = getattr(lib, _SPECIAL.get(type_) or _constant_name(type_))
+    return found
 
 
 # Names in which the rule below splits wrongly.
 _SPECIAL = {
     "VkPhysicalDevice8BitStorageFeatures": "VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES",
     "VkPhysicalDevice16BitStorageFeatures": "VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES",
-    "VkPhysicalDeviceVulkan11Features": "VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES",
-    "VkPhysicalDeviceVulkan12Features": "VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES",
-    "VkPhysicalDeviceVulkan13Features": "VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES",
-    "VkPhysicalDeviceVulkan11Properties": "VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES",
-    "VkPhysicalDeviceVulkan12Properties": "VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES",
+    "VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT": (
+        "VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_2_FEATURES_EXT"
+    ),
 }
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import math
+import os
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +24,9 @@ from gristmill_vulkan.logical import LogicalDevice
 from gristmill_vulkan.memory import BLOCK_BYTES, Allocation, Memory
 from gristmill_vulkan.physical import PhysicalDevice
 from gristmill_vulkan.recording import Recorder
+from gristmill_vulkan.results import DeviceGoneError, DeviceMemoryError, VulkanError
 from gristmill_vulkan.stream import Stream
+from gristmill_vulkan.transfers import CHUNK_BYTES, Transfers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,8 +38,58 @@ DEVICE_TYPE = 7
 """DLPack's kDLVulkan."""
 
 
+_LONGEST_LEAVE_SECONDS = 5.0
+"""For how long closing waits until other threads have seen that the device is idle."""
+
+
+class _Parts:
+    """All that must be destroyed when a device is closed, let go, or left open at the end of the process.
+
+    Nothing in here refers to the :class:`VulkanDevice`, so that one which nobody holds is closed.
+    """
+
+    def __init__(self, name: str, instance: Instance, physical: PhysicalDevice, without: Set[str]) -> None:
+        self.lock = threading.RLock()
+        self.process = os.getpid()
+        self.is_closed = False
+        self.kernels: weakref.WeakValueDictionary[int, Kernel] = weakref.WeakValueDictionary()
+        self.unloaded: deque[Kernel] = deque()
+        self.memory: Memory | None = None
+        self.stream: Stream | None = None
+        self.logical = LogicalDevice(instance, physical, without, name)
+
+    def close(self) -> None:
+        """Wait until the device is idle, and destroy everything. Never raises for what the driver says."""
+        if self.process != os.getpid():
+            # A forked process has none of the driver's threads.
+            self.is_closed = True
+            return
+        with self.lock:
+            if self.is_closed:
+                return
+            self.is_closed = True
+            # Of a lost device what is left can be destroyed too.
+            with suppress(VulkanError):
+                self.logical.api.call("vkDeviceWaitIdle", self.logical.handle)
+        until = time.monotonic() + _LONGEST_LEAVE_SECONDS
+        while self.stream is not None and self.stream.is_watched and time.monotonic() < until:
+            time.sleep(0.001)
+        with self.lock:
+            for kernel in (*self.kernels.values(), *self.unloaded):
+                kernel.destroy()
+            self.unloaded.clear()
+            if self.stream is not None:
+                self.stream.close()
+            if self.memory is not None:
+                self.memory.close()
+            self.logical.close()
+
+
 class VulkanDevice:
-    """Safe to use from several threads: one lock, held while something is recorded, submitted or waited for."""
+    """Safe to use from several threads. One lock is held while something is recorded or submitted, none while waiting.
+
+    A device that is closed, or that the driver lost, is used no more: everything raises DeviceGoneError (GM0934).
+    """
 
     device_type = DEVICE_TYPE
 
@@ -46,24 +100,51 @@ class VulkanDevice:
         physical: PhysicalDevice,
         without: Set[str] = frozenset(),
         block_bytes: int = BLOCK_BYTES,
+        chunk_bytes: int = CHUNK_BYTES,
     ) -> None:
         """``without`` names extensions and features to leave switched off. Raises VulkanError."""
         self.name = name
         self.instance = instance
         self.physical = physical
-        self._lock = threading.RLock()
-        self.logical = LogicalDevice(instance, physical, without)
-        self.memory = Memory(name, self.logical, block_bytes)
-        self.stream = Stream(self.logical, self.memory)
-        self.recorder = Recorder(name, self.logical, self.memory, self.stream)
+        self._parts = _Parts(name, instance, physical, without)
+        # Also at the end of the process, before the driver's own threads end.
+        self._finalizer = weakref.finalize(self, self._parts.close)
+        self._lock = self._parts.lock
+        self.logical = self._parts.logical
+        try:
+            self.memory = self._parts.memory = Memory(name, self.logical, block_bytes)
+            self.stream = self._parts.stream = Stream(self.logical, self.memory, self._lock)
+            self.recorder = Recorder(name, self.logical, self.memory, self.stream)
+        except BaseException:
+            self.close()
+            raise
+        self.transfers = Transfers(self.logical, self.memory, self.stream, self._lock, chunk_bytes)
         self._limits = _limits(physical)
-        self._kernels: weakref.WeakValueDictionary[int, Kernel] = weakref.WeakValueDictionary()
+        self._kernels = self._parts.kernels
+        self._unloaded = self._parts.unloaded
         self._numbers = itertools.count(1)
         self._dead: deque[Allocation] = deque()
-        self._waiting: list[Allocation] = []
-        self._unloaded: deque[Kernel] = deque()
+        self._owned: weakref.WeakKeyDictionary[Array, _Owned] = weakref.WeakKeyDictionary()
         self._native: NativeLaunch | None = None
-        self.is_closed = False
+        instance.devices.add(self)
+
+    @property
+    def is_closed(self) -> bool:
+        return self._parts.is_closed
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the device can still be used; where not, opening it again gives another one."""
+        return not (self._parts.is_closed or self.logical.api.is_lost or self._parts.process != os.getpid())
+
+    def _check_usable(self) -> None:
+        """Raises DeviceGoneError (GM0934)."""
+        if self._parts.is_closed:
+            raise DeviceGoneError(self.name, "was closed")
+        if self.logical.api.is_lost:
+            raise DeviceGoneError(self.name, "was lost by its driver (VK_ERROR_DEVICE_LOST)")
+        if self._parts.process != os.getpid():
+            raise DeviceGoneError(self.name, "was opened before this process was forked, and belongs to the other one")
 
     # Arrays
 
@@ -74,15 +155,27 @@ class VulkanDevice:
         element = checked_dtype(dtype)
         return self._array(checked_shape(shape, element), element)[0]
 
-    def array(self, values: np.ndarray) -> Array:
-        """A new array with a copy of the values. Raises DeviceMemoryError (GM0931)."""
-        from gristmill.runtime.arrays import host_values
+    def array(self, values: np.ndarray | Array) -> Array:
+        """A new array with a copy of the values, which may be an array of this device too.
 
+        Raises DeviceMemoryError (GM0931).
+        """
+        from gristmill.runtime.arrays import Array, checked_dtype, host_values
+
+        if isinstance(values, Array) and values.device is self:
+            made, allocation = self._array(values.shape, checked_dtype(values.dtype))
+            if values.nbytes:
+                self.transfers.copy(self.memory_of(values), allocation, values.nbytes)
+            return made
         found, dtype = host_values(values)
         made, allocation = self._array(found.shape, dtype)
         if found.nbytes:
-            self._write(allocation, found)
+            self.transfers.write(allocation, found)
         return made
+
+    def memory_of(self, array: Array) -> Allocation:
+        """The memory of an array of this device. Raises KeyError for another."""
+        return self._owned[array].allocation
 
     def _array(self, shape: tuple[int, ...], dtype: DType) -> tuple[Array, Allocation]:
         from gristmill.runtime.arrays import Array
@@ -92,53 +185,27 @@ class VulkanDevice:
         owner = _Owned(self, size)
         allocation = owner.allocation
         tensor = tensor_over(allocation.address, shape, dtype, (DEVICE_TYPE, self.index), owner)
-        return Array(self, tensor, shape, dtype, lambda: self._read(owner.allocation, shape, dtype)), allocation
+        made = Array(self, tensor, shape, dtype, lambda: self._read(owner.allocation, shape, dtype))
+        self._owned[made] = owner
+        return made, allocation
 
     @property
     def index(self) -> int:
         return int(self.name.rpartition(":")[2])
-
-    def _write(self, allocation: Allocation, values: np.ndarray) -> None:
-        """Fill new memory, which nothing that is queued uses."""
-        if allocation.mapped:
-            ctypes.memmove(allocation.mapped, values.ctypes.data, values.nbytes)
-            return
-        with self._lock:
-            staging = self.memory.allocate(values.nbytes, staging=True)
-            ctypes.memmove(staging.mapped, values.ctypes.data, values.nbytes)
-            self._copy(staging, allocation, values.nbytes)
-            self.stream.when_done(lambda: self.memory.release(staging))
 
     def _read(self, allocation: Allocation, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
         import numpy as np
 
         from gristmill.runtime.arrays import numpy_dtype
 
+        self._check_usable()
         found = np.empty(shape, numpy_dtype(dtype))
-        if not found.nbytes:
-            self.synchronize()
-            return found
-        with self._lock:
-            if allocation.mapped and allocation.block.is_cached:
-                self.stream.wait(allocation.last_use)
-                ctypes.memmove(found.ctypes.data, allocation.mapped, found.nbytes)
-                return found
-            staging = self.memory.allocate(found.nbytes, staging=True)
-            try:
-                self._copy(allocation, staging, found.nbytes)
-                self.stream.wait(self.stream.next_number)
-                ctypes.memmove(found.ctypes.data, staging.mapped, found.nbytes)
-            finally:
-                self._waiting.append(staging)
+        if found.nbytes:
+            self.transfers.read(allocation, found)
+        else:
+            self.stream.wait_for_all()
+        self.instance.report()
         return found
-
-    def _copy(self, source: Allocation, target: Allocation, size: int) -> None:
-        api = self.logical.api
-        commands = self.stream.commands()
-        self.stream.order([(source, False), (target, True)])
-        region = api.ffi.new("VkBufferCopy *", {"srcOffset": source.offset, "dstOffset": target.offset, "size": size})
-        api.run("vkCmdCopyBuffer", commands, source.block.buffer, target.block.buffer, 1, region)
-        self.stream.count()
 
     # Memory by address
 
@@ -147,32 +214,45 @@ class VulkanDevice:
         return self._allocate(size, alignment).address
 
     def _allocate(self, size: int, alignment: int) -> Allocation:
+        self._check_usable()
+        with self._lock:
+            self.collect()
+            try:
+                return self.memory.allocate(size, alignment)
+            except DeviceMemoryError:
+                if not self.stream.is_busy:
+                    raise
+        # What is queued may be all that holds memory.
+        self.stream.wait_for_all()
         with self._lock:
             self.collect()
             return self.memory.allocate(size, alignment)
 
+    def has_address(self, address: int) -> bool:
+        """Whether an address is one of memory of this device, as far as one can tell while other threads go on."""
+        # Without the lock: who asks holds that of another device.
+        with suppress(IndexError):
+            return self.memory.at(address) is not None
+        return False
+
     def release(self, address: int) -> None:
         """Give memory back that :meth:`allocate` gave, once the work that uses it is done."""
         with self._lock:
+            if self.is_closed:
+                return
             found = self.memory.at(address)
-            if found is not None:
+            if found is not None and not found[0].is_dead:
+                found[0].is_dead = True
                 self._dead.append(found[0])
 
     def collect(self) -> None:
         """Give back what nothing holds and nothing queued uses any more."""
+        self.stream.poll()
         while self._dead:
-            self._waiting.append(self._dead.popleft())
+            self.stream.bury(self._dead.popleft())
         while self._unloaded:
             # Whatever is recorded or queued may use it.
             self.stream.when_done(self._unloaded.popleft().destroy)
-        if not self._waiting:
-            return
-        self.stream.poll()
-        kept = [found for found in self._waiting if found.last_use > self.stream.completed]
-        for allocation in self._waiting:
-            if allocation.last_use <= self.stream.completed:
-                self.memory.release(allocation)
-        self._waiting = kept
 
     # Kernels
 
@@ -184,8 +264,12 @@ class VulkanDevice:
         externs: Mapping[str, int] = MappingProxyType({}),
     ) -> VulkanCode:
         """Make the kernels of a blob. Raises UserError (GM0914) for a malformed record, VulkanError."""
-        with self._lock:
-            return VulkanCode(self, bytes(data), kernels)
+        self._check_usable()
+        return VulkanCode(self, bytes(data), kernels)
+
+    def kernels(self) -> list[Kernel]:
+        """All kernels that are loaded."""
+        return list(self._kernels.values())
 
     def launch(self, kernel: int, args: Sequence[Any], extents: Sequence[int], dynamic_shared: int) -> None:
         """Queue a kernel. Raises UserError: GM0920-GM0922 for what the device cannot launch, GM0923, GM0933."""
@@ -197,9 +281,16 @@ class VulkanDevice:
         by_axis = dict(zip(record.axes, extents, strict=True))
         grid = tuple(by_axis.get(f"blockIdx.{axis}", 1) for axis in "xyz")
         block = tuple(by_axis.get(f"threadIdx.{axis}", 1) for axis in "xyz")
+        self._check_usable()
+        # Compiling takes long; meanwhile other threads go on.
+        pipeline = found.pipeline(block, dynamic_shared)  # type: ignore[arg-type]
         with self._lock:
+            self._check_usable()
             self.collect()
-            self.recorder.record(found, args, grid, block, dynamic_shared)  # type: ignore[arg-type]
+            self.recorder.record(found, pipeline, args, grid)  # type: ignore[arg-type]
+            is_full = self.stream.is_full
+        if is_full:
+            self.stream.wait_for_room()
 
     def native_launch(self) -> NativeLaunch:
         """The functions for the context tables of host code."""
@@ -211,27 +302,22 @@ class VulkanDevice:
             return self._native
 
     def synchronize(self) -> None:
-        """Wait until all work queued on the device is done."""
+        """Wait until all work that is queued now is done. Raises VulkanError.
+
+        What the validation layer said is given as warnings (:class:`VulkanValidationWarning`), if it runs.
+        """
+        self._check_usable()
+        self.stream.wait_for_all()
         with self._lock:
-            self.stream.wait_for_all()
             self.collect()
+        self.instance.report()
 
     def properties(self) -> Mapping[str, Scalar]:
         return device_properties(self.physical)
 
     def close(self) -> None:
-        """Wait for what is queued, and let go of the device. Arrays of it can no longer be used."""
-        with self._lock:
-            if self.is_closed:
-                return
-            self.is_closed = True
-            self.collect()
-            self.stream.wait_for_all()
-            for kernel in (*self._kernels.values(), *self._unloaded):
-                kernel.destroy()
-            self.stream.close()
-            self.memory.close()
-            self.logical.close()
+        """Wait for what is submitted, and let go of the device. Arrays of it can no longer be used."""
+        self._finalizer()
 
 
 class _Owned:
@@ -249,14 +335,20 @@ class VulkanCode:
         self._device = device
         self._handles: dict[str, int] = {}
         self._kept: list[Kernel] = []
-        for record in records:
-            form = kernel_form(record, len(data))
-            code = data[form.start : form.start + form.size]
-            kernel = Kernel(device.logical, device.logical.api.ffi.NULL, code, record, form)
-            number = next(device._numbers)
-            device._kernels[number] = kernel
-            self._kept.append(kernel)
-            self._handles[record.name] = number
+        try:
+            for record in records:
+                form = kernel_form(record, len(data))
+                code = data[form.start : form.start + form.size]
+                kernel = Kernel(device.logical, device.logical.api.ffi.NULL, code, record, form)
+                self._kept.append(kernel)
+                with device._lock:
+                    number = next(device._numbers)
+                    device._kernels[number] = kernel
+                self._handles[record.name] = number
+        except BaseException:
+            for kernel in self._kept:
+                kernel.destroy()
+            raise
         weakref.finalize(self, device._unloaded.extend, self._kept).atexit = False
 
     def handle(self, kernel: str) -> int:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import warnings
+import weakref
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gristmill.errors import MissingError
 from gristmill_vulkan.api import Api
+from gristmill_vulkan.features import INSTANCE_VERSION
+from gristmill_vulkan.results import VulkanValidationWarning
 
-API_VERSION = (1 << 22) | (3 << 12)
-"""What is asked of the loader: Vulkan 1.3. Devices of older versions are used with less."""
+if TYPE_CHECKING:
+    from gristmill_vulkan.device import VulkanDevice
+
 VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
 _DEBUG = "VK_EXT_debug_utils"
 _VALIDATION_FEATURES = "VK_EXT_validation_features"
@@ -25,7 +32,7 @@ class Instance:
         self.messages: deque[str] = deque(maxlen=_LARGEST_NUMBER_OF_MESSAGES)
         ffi = api.ffi
         kept: list[Any] = []
-        application = api.new("VkApplicationInfo", apiVersion=API_VERSION)
+        application = api.new("VkApplicationInfo", apiVersion=INSTANCE_VERSION[0] << 22 | INSTANCE_VERSION[1] << 12)
         layers, extensions = [], []
         if validation:
             if VALIDATION_LAYER not in _layers(api):
@@ -49,18 +56,40 @@ class Instance:
         api.call("vkCreateInstance", info, ffi.NULL, made)
         self.handle = made[0]
         self.api = api.of_instance(self.handle)
+        self.is_validated = validation
+        self.devices: weakref.WeakSet[VulkanDevice] = weakref.WeakSet()
+        """The devices that were opened of it, and are still held."""
+        self.numbers = itertools.count()
+        """For what no two devices may share."""
+        self._messenger = ffi.new("VkDebugUtilsMessengerEXT *")
+        self._process = os.getpid()
+        # Devices refer to their instance, and are made after it: it is the last to go, also at the end of the process.
+        self._finalizer = weakref.finalize(self, _destroy, self.api, self.handle, self._messenger, self._process)
         if validation:
-            self._listen()
+            try:
+                self._listen()
+            except BaseException:
+                self._finalizer()
+                raise
 
     def physical_devices(self) -> list[Any]:
         """The handles of all physical devices, as the driver lists them."""
-        return self.api.handles("vkEnumeratePhysicalDevices", "VkPhysicalDevice", self.handle)
+        return list(self.api.listed("vkEnumeratePhysicalDevices", "VkPhysicalDevice", self.handle))
+
+    def report(self) -> None:
+        """Give what the validation layer has said since as warnings."""
+        while self.messages:
+            warnings.warn(self.messages.popleft(), VulkanValidationWarning, stacklevel=3)
+
+    def close(self) -> None:
+        """Destroy the instance; its devices must be closed before."""
+        self._finalizer()
 
     def _listen(self) -> None:
-        api, ffi = self.api, self.api.ffi
+        api, ffi, messages = self.api, self.api.ffi, self.messages
 
         def report(severity: int, kinds: int, data: Any, user: Any) -> int:
-            self.messages.append(api.text(data.pMessage))
+            messages.append(api.text(data.pMessage))
             return 0
 
         # Warnings and errors, of all kinds.
@@ -71,7 +100,15 @@ class Instance:
             messageType=0x7,
             pfnUserCallback=self._callback,
         )
-        api.call("vkCreateDebugUtilsMessengerEXT", self.handle, info, ffi.NULL, ffi.new("VkDebugUtilsMessengerEXT *"))
+        api.call("vkCreateDebugUtilsMessengerEXT", self.handle, info, ffi.NULL, self._messenger)
+
+
+def _destroy(api: Api, handle: Any, messenger: Any, process: int) -> None:
+    if process != os.getpid():
+        return
+    if messenger[0] != api.ffi.NULL:
+        api.run("vkDestroyDebugUtilsMessengerEXT", handle, messenger[0], api.ffi.NULL)
+    api.run("vkDestroyInstance", handle, api.ffi.NULL)
 
 
 def texts(api: Api, names: list[str], kept: list[Any]) -> tuple[int, Any]:
@@ -83,8 +120,6 @@ def texts(api: Api, names: list[str], kept: list[Any]) -> tuple[int, Any]:
 
 
 def _layers(api: Api) -> set[str]:
-    count = api.ffi.new("uint32_t *")
-    api.call("vkEnumerateInstanceLayerProperties", count, api.ffi.NULL)
-    array = api.ffi.new("VkLayerProperties[]", max(count[0], 1))
-    api.call("vkEnumerateInstanceLayerProperties", count, array)
-    return {api.text(array[place].layerName) for place in range(count[0])}
+    return {
+        api.text(found.layerName) for found in api.listed("vkEnumerateInstanceLayerProperties", "VkLayerProperties")
+    }

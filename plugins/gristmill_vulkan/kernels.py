@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import Any
 
 from gristmill.errors import Diagnostic, UserError
 from gristmill.plugin.artifacts import KernelRecord
+from gristmill_vulkan.descriptors import STORAGE_BUFFER, UNIFORM_BUFFER
 from gristmill_vulkan.logical import PUSH_DESCRIPTORS, LogicalDevice
+from gristmill_vulkan.results import DeviceGoneError
 
 COMPUTE_STAGE = 0x20
-STORAGE_BUFFER, UNIFORM_BUFFER = 7, 6
 _FORMS = ("push", "uniform", "address", "address_block")
 _SLOT_FORMS = ("address", "offset", "i32", "i64", "f32", "f64")
 _PUSH_DESCRIPTOR_LAYOUT = 0x1
@@ -105,6 +107,7 @@ class Kernel:
         self.writes = tuple(argument.written for argument in record.arguments)
         self._cache = cache
         self._pipelines: dict[tuple[int, ...], Any] = {}
+        self._lock = threading.Lock()
         self.module: Any = None
         self.set_layout: Any = None
         self.layout: Any = None
@@ -160,10 +163,15 @@ class Kernel:
         key = tuple(number for pair in sorted(values.items()) for number in pair)
         found = self._pipelines.get(key)
         if found is None:
-            found = self._pipelines[key] = self._make_pipeline(values)
+            with self._lock:
+                found = self._pipelines.get(key)
+                if found is None:
+                    found = self._pipelines[key] = self._make_pipeline(values)
         return found
 
     def _make_pipeline(self, values: dict[int, int]) -> Any:
+        if self.module is None:
+            raise DeviceGoneError(self.device.name, "was closed")
         api, ffi = self.device.api, self.device.api.ffi
         name = ffi.new("char[]", self.record.entry.encode())
         stage = api.new("VkPipelineShaderStageCreateInfo", stage=COMPUTE_STAGE, module=self.module, pName=name)
@@ -186,14 +194,15 @@ class Kernel:
     def destroy(self) -> None:
         """Destroy all of it; nothing may use it any more."""
         api, null, device = self.device.api, self.device.api.ffi.NULL, self.device.handle
-        for pipeline in self._pipelines.values():
-            api.run("vkDestroyPipeline", device, pipeline, null)
-        self._pipelines.clear()
-        for name, handle in (
-            ("vkDestroyPipelineLayout", self.layout),
-            ("vkDestroyDescriptorSetLayout", self.set_layout),
-            ("vkDestroyShaderModule", self.module),
-        ):
-            if handle is not None:
-                api.run(name, device, handle, null)
-        self.layout = self.set_layout = self.module = None
+        with self._lock:
+            for pipeline in self._pipelines.values():
+                api.run("vkDestroyPipeline", device, pipeline, null)
+            self._pipelines.clear()
+            for name, handle in (
+                ("vkDestroyPipelineLayout", self.layout),
+                ("vkDestroyDescriptorSetLayout", self.set_layout),
+                ("vkDestroyShaderModule", self.module),
+            ):
+                if handle is not None:
+                    api.run(name, device, handle, null)
+            self.layout = self.set_layout = self.module = None

@@ -18,10 +18,12 @@ from gristmill_vulkan.logical import LogicalDevice
 from gristmill_vulkan.native_state import AllocationState
 from gristmill_vulkan.results import OUT_OF_MEMORY, DeviceMemoryError, VulkanError
 
+MAPPED_ARRAYS = "mapped_arrays"
+"""Left out by GRISTMILL_VULKAN_WITHOUT: arrays that the host sees; all copies then go through other memory."""
 BLOCK_BYTES = 64 << 20
 ALIGNMENT = 256
 """Of allocations; no device asks for more of a storage buffer's offset (Vulkan specification, "Limits")."""
-_FIRST_ISSUED = 1 << 44
+_FIRST_ISSUED, _ISSUED_RANGE = 1 << 56, 1 << 44
 _DEVICE_LOCAL, _HOST_VISIBLE, _HOST_COHERENT, _HOST_CACHED = 0x1, 0x2, 0x4, 0x8
 _TRANSFER, _UNIFORM, _STORAGE, _ADDRESS = 0x3, 0x10, 0x20, 0x20000
 
@@ -105,18 +107,19 @@ class Memory:
         self.device = device
         self.block_bytes = block_bytes
         self.has_addresses = "address" in device.features
-        self.arrays = self._kind(array_type(device))
-        self.staging = self._kind(staging_type(device))
+        self.arrays = self._kind(array_type(device), MAPPED_ARRAYS not in device.without)
+        self.staging = self._kind(staging_type(device), True)
         # Both as C arrays, which machine code searches.
         self.starts = array("Q")
         self.states = array("Q")
         self._allocations: list[Allocation] = []
-        self._issued = _FIRST_ISSUED
+        # No two devices issue the same.
+        self._issued = _FIRST_ISSUED + next(device.instance.numbers) * _ISSUED_RANGE
 
-    def _kind(self, index: int) -> MemoryKind:
+    def _kind(self, index: int, may_map: bool) -> MemoryKind:
         flags = self.device.physical.memory_types[index][0]
         mapped = _HOST_VISIBLE | _HOST_COHERENT
-        return MemoryKind(index, flags & mapped == mapped, bool(flags & _HOST_CACHED))
+        return MemoryKind(index, may_map and flags & mapped == mapped, bool(flags & _HOST_CACHED))
 
     @property
     def count(self) -> int:

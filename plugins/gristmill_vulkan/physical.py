@@ -7,23 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from gristmill_vulkan.api import Api
+from gristmill_vulkan.features import float_features, subgroup_features, supported_features
 
 # VkPhysicalDeviceType (Vulkan specification): discrete before integrated before virtual before CPU before other.
 _ORDER = {2: 0, 1: 1, 3: 2, 4: 3, 0: 4}
 _TYPE_NAMES = {0: "other", 1: "integrated", 2: "discrete", 3: "virtual", 4: "cpu"}
 _QUEUE_COMPUTE = 0x2
-
-# Feature of a target, and the member of VkPhysicalDeviceFeatures or of the structures of Vulkan 1.1 and 1.2 that has it.
-CORE_FEATURES = {"int64": "shaderInt64", "float64": "shaderFloat64", "int16": "shaderInt16"}
-FEATURES_11 = {"storage16": "storageBuffer16BitAccess"}
-FEATURES_12 = {
-    "storage8": "storageBuffer8BitAccess",
-    "int8": "shaderInt8",
-    "float16": "shaderFloat16",
-    "address": "bufferDeviceAddress",
-    "atomic_int64": "shaderBufferInt64Atomics",
-    "timeline": "timelineSemaphore",
-}
+_COMPUTE_STAGE = 0x20
 
 
 @dataclass(frozen=True)
@@ -44,29 +34,43 @@ class PhysicalDevice:
     limits: Mapping[str, Any]
     queue_family: int
     subgroup_size: int
+    """The subgroup size that code has by default."""
+    subgroup_sizes: tuple[int, int]
+    """The least and the greatest that code may ask for; (0, 0) if it cannot ask."""
     memory_types: tuple[tuple[int, int], ...]
     """(property flags, heap) of each memory type."""
     heaps: tuple[tuple[int, int], ...]
     """(size in bytes, flags) of each heap."""
 
 
-def physical_device(api: Api, handle: Any) -> PhysicalDevice | None:
-    """Everything about a device; None for one that cannot compute, or is older than Vulkan 1.1."""
+def physical_device(api: Api, handle: Any) -> PhysicalDevice | str:
+    """Everything about a device; for one that is of no use here, why: in a sentence that begins with its name."""
     family = _compute_family(api, handle)
     properties = api.ffi.new("VkPhysicalDeviceProperties *")
     api.run("vkGetPhysicalDeviceProperties", handle, properties)
     version = (properties.apiVersion >> 22 & 0x7F, properties.apiVersion >> 12 & 0x3FF)
-    if family is None or version < (1, 1):
-        return None
+    name = api.text(properties.deviceName)
+    if family is None:
+        return f"{name} has no queue that computes"
+    if version < (1, 1):
+        return f"{name} has Vulkan {version[0]}.{version[1]}, and 1.1 is the least that is used"
     memory = api.ffi.new("VkPhysicalDeviceMemoryProperties *")
     api.run("vkGetPhysicalDeviceMemoryProperties", handle, memory)
+    extensions = _extensions(api, handle)
     subgroup = api.new("VkPhysicalDeviceSubgroupProperties")
-    more = api.new("VkPhysicalDeviceProperties2", pNext=subgroup)
-    api.run("vkGetPhysicalDeviceProperties2", handle, more)
+    sizes = api.new("VkPhysicalDeviceSubgroupSizeControlProperties")
+    features = supported_features(api, handle, version, extensions)
+    if "subgroup_size_control" in features:
+        subgroup.pNext = sizes
+    api.run("vkGetPhysicalDeviceProperties2", handle, api.new("VkPhysicalDeviceProperties2", pNext=subgroup))
+    if subgroup.supportedStages & _COMPUTE_STAGE:
+        features |= subgroup_features(subgroup.supportedOperations)
+    features |= float_features(api, handle, version, extensions)
+    required = bool(sizes.requiredSubgroupSizeStages & _COMPUTE_STAGE)
     limits = properties.limits
     return PhysicalDevice(
         handle=handle,
-        name=api.text(properties.deviceName),
+        name=name,
         kind=_TYPE_NAMES.get(properties.deviceType, "other"),
         order=_ORDER.get(properties.deviceType, 4),
         api_version=version,
@@ -74,8 +78,8 @@ def physical_device(api: Api, handle: Any) -> PhysicalDevice | None:
         identity=properties.deviceID,
         driver_version=properties.driverVersion,
         cache_uuid=bytes(properties.pipelineCacheUUID),
-        extensions=_extensions(api, handle),
-        features=_features(api, handle, version),
+        extensions=extensions,
+        features=frozenset(features),
         limits={
             "max_push_constants_size": limits.maxPushConstantsSize,
             "max_shared_memory": limits.maxComputeSharedMemorySize,
@@ -90,6 +94,7 @@ def physical_device(api: Api, handle: Any) -> PhysicalDevice | None:
         },
         queue_family=family,
         subgroup_size=subgroup.subgroupSize,
+        subgroup_sizes=(sizes.minSubgroupSize, sizes.maxSubgroupSize) if required else (0, 0),
         memory_types=tuple(
             (memory.memoryTypes[place].propertyFlags, memory.memoryTypes[place].heapIndex)
             for place in range(memory.memoryTypeCount)
@@ -101,7 +106,11 @@ def physical_device(api: Api, handle: Any) -> PhysicalDevice | None:
 
 
 def _compute_family(api: Api, handle: Any) -> int | None:
-    """A queue family that computes: the first, which graphics drivers make the fastest for dependent launches."""
+    """A queue family that computes: the first one, which is the one for graphics too where there is one.
+
+    Launches that depend on each other are the fastest there on the drivers that were measured, and copies no slower than
+    on a family of its own; a device here uses one queue.
+    """
     count = api.ffi.new("uint32_t *")
     api.run("vkGetPhysicalDeviceQueueFamilyProperties", handle, count, api.ffi.NULL)
     array = api.ffi.new("VkQueueFamilyProperties[]", max(count[0], 1))
@@ -113,22 +122,5 @@ def _compute_family(api: Api, handle: Any) -> int | None:
 
 
 def _extensions(api: Api, handle: Any) -> frozenset[str]:
-    count = api.ffi.new("uint32_t *")
-    api.call("vkEnumerateDeviceExtensionProperties", handle, api.ffi.NULL, count, api.ffi.NULL)
-    array = api.ffi.new("VkExtensionProperties[]", max(count[0], 1))
-    api.call("vkEnumerateDeviceExtensionProperties", handle, api.ffi.NULL, count, array)
-    return frozenset(api.text(array[place].extensionName) for place in range(count[0]))
-
-
-def _features(api: Api, handle: Any, version: tuple[int, int]) -> frozenset[str]:
-    newer = api.new("VkPhysicalDeviceVulkan12Features")
-    sixteen = api.new("VkPhysicalDevice16BitStorageFeatures")
-    if version >= (1, 2):
-        sixteen.pNext = newer
-    asked = api.new("VkPhysicalDeviceFeatures2", pNext=sixteen)
-    api.run("vkGetPhysicalDeviceFeatures2", handle, asked)
-    found = {name for name, member in CORE_FEATURES.items() if getattr(asked.features, member)}
-    found |= {name for name, member in FEATURES_11.items() if getattr(sixteen, member)}
-    if version >= (1, 2):
-        found |= {name for name, member in FEATURES_12.items() if getattr(newer, member)}
-    return frozenset(found)
+    listed = api.listed("vkEnumerateDeviceExtensionProperties", "VkExtensionProperties", handle, api.ffi.NULL)
+    return frozenset(api.text(found.extensionName) for found in listed)

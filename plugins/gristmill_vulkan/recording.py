@@ -12,14 +12,14 @@ from typing import Any
 
 from gristmill.errors import Diagnostic, UserError
 from gristmill.plugin.artifacts import KernelRecord
-from gristmill_vulkan.kernels import COMPUTE_STAGE, STORAGE_BUFFER, UNIFORM_BUFFER, Kernel
+from gristmill_vulkan.descriptors import STORAGE_BUFFER, UNIFORM_BUFFER
+from gristmill_vulkan.kernels import COMPUTE_STAGE, Kernel
 from gristmill_vulkan.logical import LogicalDevice
 from gristmill_vulkan.memory import Allocation, Memory
 from gristmill_vulkan.results import size_text
 from gristmill_vulkan.stream import Stream
 
 _COMPUTE = 1
-_SETS_IN_A_POOL = 64
 
 Uses = list[tuple[Allocation, bool]]
 
@@ -43,13 +43,11 @@ class Recorder:
     def record(
         self,
         kernel: Kernel,
+        pipeline: Any,
         args: Sequence[Any],
         grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        dynamic_shared: int,
     ) -> None:
         """Record a launch. Raises UserError (GM0923) for an address that is no memory of this device."""
-        pipeline = kernel.pipeline(block, dynamic_shared)
         form, record = kernel.form, kernel.record
         data = bytearray(form.block_bytes)
         uses: Uses = []
@@ -99,14 +97,20 @@ class Recorder:
             return None
         found = self.memory.at(address)
         if found is None:
-            raise UserError(
-                Diagnostic(
-                    "GM0923",
-                    f"the kernel `{record.name}` is given for `{argument}` an address that is no memory of {self.name}",
-                    hint="make the array with the device, and keep it as long as kernels use it",
-                )
-            )
+            raise self._foreign(record, argument, address)
         return found
+
+    def _foreign(self, record: KernelRecord, argument: str, address: int) -> UserError:
+        """GM0923: memory that is not of this device."""
+        others = [device.name for device in self.device.instance.devices if device.has_address(address)]
+        what = f"an array of {others[0]}, and runs" if others else "an address that is no memory of"
+        return UserError(
+            Diagnostic(
+                "GM0923",
+                f"the kernel `{record.name}` is given for `{argument}` {what} {'on ' if others else ''}{self.name}",
+                hint="make the array with the device, and keep it as long as kernels use it",
+            )
+        )
 
     def _bound(
         self, record: KernelRecord, argument: str, place: tuple[Allocation, int] | None, data: bytearray, slot: int
@@ -139,32 +143,11 @@ class Recorder:
         if kernel.uses_push_descriptors:
             api.run("vkCmdPushDescriptorSetKHR", commands, _COMPUTE, kernel.layout, 0, len(bound), writes)
             return
-        made = self._new_set(kernel)
+        made = self.stream.descriptor_set(kernel.set_layout, kernel.form.buffers)
         for write in writes:
             write.dstSet = made[0]
         api.run("vkUpdateDescriptorSets", self.device.handle, len(bound), writes, 0, ffi.NULL)
         api.run("vkCmdBindDescriptorSets", commands, _COMPUTE, kernel.layout, 0, 1, made, 0, ffi.NULL)
-
-    def _new_set(self, kernel: Kernel) -> Any:
-        """A descriptor set for one launch; no other launch sees it, so nothing that is queued changes."""
-        api, ffi, device = self.api, self.api.ffi, self.device.handle
-        sizes = ffi.new(
-            "VkDescriptorPoolSize[]",
-            [
-                {"type": STORAGE_BUFFER, "descriptorCount": max(kernel.form.buffers, 1)},
-                {"type": UNIFORM_BUFFER, "descriptorCount": 1},
-            ],
-        )
-        pool = ffi.new("VkDescriptorPool *")
-        info = api.new("VkDescriptorPoolCreateInfo", maxSets=1, poolSizeCount=2, pPoolSizes=sizes)
-        api.call("vkCreateDescriptorPool", device, info, ffi.NULL, pool)
-        kept = pool[0]
-        self.stream.when_done(lambda: api.run("vkDestroyDescriptorPool", device, kept, ffi.NULL))
-        layouts = ffi.new("VkDescriptorSetLayout[]", [kernel.set_layout])
-        made = ffi.new("VkDescriptorSet *")
-        wanted = api.new("VkDescriptorSetAllocateInfo", descriptorPool=kept, descriptorSetCount=1, pSetLayouts=layouts)
-        api.call("vkAllocateDescriptorSets", device, wanted, made)
-        return made
 
 
 def too_large_to_bind(kernel: str, argument: str, size: int, device: str, largest: int) -> UserError:

@@ -39,6 +39,9 @@ NAMES: Mapping[int, str] = {
 SUCCESS = 0
 NOT_READY = 1
 TIMEOUT = 2
+INCOMPLETE = 5
+OUT_OF_POOL = frozenset((-12, -1000069000))
+"""A descriptor pool is full, or too fragmented."""
 OUT_OF_MEMORY = frozenset((-1, -2))
 DEVICE_LOST = -4
 
@@ -56,6 +59,18 @@ class VulkanError(MissingError):
         self.result = result
         what = f"{call} gave {result_name(result)}"
         super().__init__("GM0930", f"{detail}: {what}" if detail else what, hint or _hint(result))
+
+
+class DeviceGoneError(MissingError):
+    """GM0934: the device was closed or lost, and is used no more."""
+
+    def __init__(self, device: str, what: str) -> None:
+        hint = "open it again with gristmill.device(), load packs onto it again, and make its arrays again"
+        super().__init__("GM0934", f"{device} {what}", hint)
+
+
+class VulkanValidationWarning(UserWarning):
+    """A message of Vulkan's validation layer, which runs with GRISTMILL_VULKAN_VALIDATION=1."""
 
 
 class DeviceMemoryError(MemoryError):

@@ -28,34 +28,41 @@ class VulkanRuntime:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._found: tuple[Instance, tuple[PhysicalDevice, ...]] | None = None
+        self._left_out: tuple[str, ...] = ()
 
     def probe(self) -> Probe:
         """What the drivers list, or why there is none. Never raises."""
         try:
-            _, devices = self._devices()
+            _, devices = self.opened()
         except GristmillError as error:
             return Probe(reason=_one_line(error))
         except Exception as error:
             return Probe(reason=f"Vulkan could not be asked: {type(error).__name__}: {error}")
         if not devices:
+            listed = "; ".join(self._left_out) or "they list none"
             return Probe(
-                reason="the Vulkan drivers of this machine list no device that computes with Vulkan 1.1 or later"
+                reason=f"the Vulkan drivers of this machine have no device that computes with Vulkan 1.1: {listed}"
             )
-        return Probe(
-            tuple(
-                DeviceDescription(number, device.name, device_properties(device))
-                for number, device in enumerate(devices)
-            )
+        described = tuple(
+            DeviceDescription(number, device.name, device_properties(device)) for number, device in enumerate(devices)
         )
+        return Probe(described, "; ".join(self._left_out))
 
-    def _devices(self) -> tuple[Instance, tuple[PhysicalDevice, ...]]:
+    def opened(self) -> tuple[Instance, tuple[PhysicalDevice, ...]]:
+        """The instance, made when first asked for, and the devices in order. Raises MissingError (GM0932), VulkanError."""
         with self._lock:
             if self._found is None:
                 from gristmill import knobs
 
                 instance = Instance(Api.load(), knobs.VULKAN_VALIDATION.value())
-                found = [physical_device(instance.api, handle) for handle in instance.physical_devices()]
-                devices = sorted((device for device in found if device is not None), key=lambda device: device.order)
+                try:
+                    found = [physical_device(instance.api, handle) for handle in instance.physical_devices()]
+                except BaseException:
+                    instance.close()
+                    raise
+                # Sorting is stable: what the driver lists first comes first.
+                devices = sorted((each for each in found if not isinstance(each, str)), key=lambda each: each.order)
+                self._left_out = tuple(each for each in found if isinstance(each, str))
                 self._found = instance, tuple(devices)
             return self._found
 
@@ -68,7 +75,7 @@ class VulkanRuntime:
             raise MissingError("GM0905", f"there is no device {NAME}:{index}", hint)
         from gristmill import knobs
 
-        instance, devices = self._devices()
+        instance, devices = self.opened()
         return VulkanDevice(f"{NAME}:{index}", instance, devices[index], frozenset(knobs.VULKAN_WITHOUT.value()))
 
     def refusal(self, kind: str, target: str, host: str, requirements: Mapping[str, Scalar]) -> str:
@@ -80,7 +87,7 @@ class VulkanRuntime:
         probe = self.probe()
         if not probe.devices:
             return probe.reason
-        _, devices = self._devices()
+        _, devices = self.opened()
         reasons = [lacking(device, requirements) for device in devices]
         return "" if "" in reasons else reasons[0]
 

@@ -1,27 +1,36 @@
 """The order of work on a device: commands recorded into one buffer at a time, submitted in batches, waited for by number.
 
 A submission is known by its number; the one that is being recorded has the next. Work is submitted when so much of it is
-recorded, when somebody waits for it, or when the device would else have nothing to do.
+recorded, when the device would else have nothing to do, when somebody waits for it, and when some time has passed since
+it was begun (which the next launch sees).
+
+All but the methods that wait are called with the device's lock held. Those that wait are called without it, and hold it
+only to look: other threads go on launching meanwhile.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 from gristmill_vulkan.hazards import needs_barrier, note
 from gristmill_vulkan.logical import LogicalDevice
 from gristmill_vulkan.memory import Allocation, Memory
-from gristmill_vulkan.results import NOT_READY, TIMEOUT
+from gristmill_vulkan.results import DEVICE_LOST, NOT_READY, TIMEOUT, VulkanError
+from gristmill_vulkan.submissions import Submission, destroy, make_ready, new_submission
 
 LARGEST_BATCH = 128
 """Launches in one submission: a submission costs the device as much as some ten of them."""
+LARGEST_QUEUE = 64
+"""Submissions that are queued at a time; who launches more waits."""
+_LONGEST_BATCH_SECONDS = 200e-6
 _SPIN_SECONDS = 100e-6
+_BLOCK_NANOSECONDS = 50_000_000
+"""For how long a thread blocks before it looks whether it is interrupted."""
 _PARAMETER_BYTES = 1 << 16
-_FOREVER = (1 << 64) - 1
 _ONE_TIME = 0x1
 # VkAccessFlagBits and VkPipelineStageFlagBits.
 _READ_WRITE = 0x20 | 0x40 | 0x800 | 0x1000 | 0x8
@@ -30,26 +39,14 @@ _HOST_READ = 0x2000
 _WORK_STAGES, _HOST_STAGE = 0x800 | 0x1000, 0x4000
 
 
-@dataclass(eq=False, slots=True)
-class Submission:
-    """One command buffer: being recorded, on the device, or done and to be used again."""
-
-    commands: Any
-    fence: Any
-    number: int = 0
-    parameters: list[Allocation] = field(default_factory=list)
-    """Memory for blocks of parameters that do not fit into push constants."""
-    parameter_bytes: int = 0
-    """How much of the last of them is taken."""
-    when_done: list[Callable[[], None]] = field(default_factory=list)
-
-
 class Stream:
-    """Not safe for several threads by itself: the device holds its lock around every call."""
+    """The queue of a device."""
 
-    def __init__(self, device: LogicalDevice, memory: Memory) -> None:
+    def __init__(self, device: LogicalDevice, memory: Memory, lock: threading.RLock) -> None:
+        """Raises VulkanError."""
         self.device = device
         self.memory = memory
+        self.lock = lock
         api, ffi = device.api, device.api.ffi
         self.api = api
         pool = ffi.new("VkCommandPool *")
@@ -63,15 +60,18 @@ class Stream:
         self.recording: Submission | None = None
         self.recorded = 0
         self.bound_pipeline: Any = None
+        self._begun = 0.0
         self._submitted: deque[Submission] = deque()
         self._idle: list[Submission] = []
+        self._watched: set[Submission] = set()
+        """Those that threads look at without the lock."""
         self._before = api.new("VkMemoryBarrier", srcAccessMask=_WRITES, dstAccessMask=_READ_WRITE)
         self._to_host = api.new("VkMemoryBarrier", srcAccessMask=_WRITES, dstAccessMask=_HOST_READ)
 
     # Recording
 
     def commands(self) -> Any:
-        """The command buffer to record into."""
+        """The command buffer to record into. Raises VulkanError; then nothing has changed."""
         if self.recording is None:
             self._begin()
         assert self.recording is not None
@@ -92,8 +92,11 @@ class Stream:
     def count(self) -> None:
         """A command was recorded: submit if there are enough of them, or if the device has nothing to do."""
         self.recorded += 1
-        if self.recorded >= LARGEST_BATCH or not self._submitted:
-            self.flush()
+        if self.recorded < LARGEST_BATCH and time.perf_counter() - self._begun < _LONGEST_BATCH_SECONDS:
+            self.poll()
+            if self._submitted:
+                return
+        self.flush()
 
     def parameters(self, data: bytes, alignment: int) -> tuple[Allocation, int]:
         """Memory with a block of parameters, which stays as it is until the submission is done; and where in it."""
@@ -109,18 +112,37 @@ class Stream:
         current.parameter_bytes = start + len(data)
         return allocation, start
 
-    def when_done(self, action: Callable[[], None]) -> None:
-        """Do something once all that is recorded now is done."""
+    def descriptor_set(self, layout: Any, buffers: int) -> Any:
+        """A set for one launch, as an array of one. Raises VulkanError."""
         self.commands()
         assert self.recording is not None
-        self.recording.when_done.append(action)
+        return self.recording.descriptors.take(layout, buffers)
+
+    def when_done(self, action: Callable[[], None]) -> None:
+        """Do something once all that is queued or recorded now is done: at once if nothing is."""
+        last = self.recording or (self._submitted[-1] if self._submitted else None)
+        if last is None:
+            action()
+        else:
+            last.when_done.append(action)
+
+    def bury(self, allocation: Allocation) -> None:
+        """Give memory back that nothing new will use, once the work that uses it is done."""
+        number = allocation.last_use
+        if number <= self.completed:
+            self.memory.release(allocation)
+        elif self.recording is not None and number >= self.recording.number:
+            self.recording.dead.append(allocation)
+        else:
+            # Numbers follow each other without gaps.
+            self._submitted[number - self._submitted[0].number].dead.append(allocation)
 
     def _begin(self) -> None:
-        api, ffi = self.api, self.api.ffi
-        current = self._idle.pop() if self._idle else self._new()
-        info = api.new("VkCommandBufferBeginInfo", flags=_ONE_TIME)
+        current = self._idle.pop() if self._idle else new_submission(self.device, self.pool)
         try:
-            api.call("vkBeginCommandBuffer", current.commands, info)
+            self.api.call(
+                "vkBeginCommandBuffer", current.commands, self.api.new("VkCommandBufferBeginInfo", flags=_ONE_TIME)
+            )
         except BaseException:
             self._idle.append(current)
             raise
@@ -128,22 +150,10 @@ class Stream:
         self.recording = current
         self.recorded = 0
         self.bound_pipeline = None
+        self._begun = time.perf_counter()
         # What was submitted before is ordered by nothing but this.
         if self.next_number > 1:
             self.barrier()
-        del ffi
-
-    def _new(self) -> Submission:
-        api, ffi, device = self.api, self.api.ffi, self.device.handle
-        commands, fence = ffi.new("VkCommandBuffer *"), ffi.new("VkFence *")
-        api.call("vkCreateFence", device, api.new("VkFenceCreateInfo"), ffi.NULL, fence)
-        info = api.new("VkCommandBufferAllocateInfo", commandPool=self.pool, commandBufferCount=1)
-        try:
-            api.call("vkAllocateCommandBuffers", device, info, commands)
-        except BaseException:
-            api.run("vkDestroyFence", device, fence[0], ffi.NULL)
-            raise
-        return Submission(commands[0], fence[0])
 
     def _record_barrier(self, barrier: Any, after: int) -> None:
         assert self.recording is not None
@@ -152,78 +162,159 @@ class Stream:
             "vkCmdPipelineBarrier", self.recording.commands, _WORK_STAGES, after, 0, 1, barrier, 0, null, 0, null
         )
 
-    # Submitting and waiting
+    # Submitting
 
     def flush(self) -> None:
-        """Submit what is recorded."""
+        """Submit what is recorded. Raises VulkanError; what was recorded has then gone, and the next work goes on."""
         current = self.recording
         if current is None:
             return
         api, ffi = self.api, self.api.ffi
-        self.recording = None
-        self._record_end(current)
-        commands = ffi.new("VkCommandBuffer[]", [current.commands])
-        info = api.new("VkSubmitInfo", commandBufferCount=1, pCommandBuffers=commands)
-        api.call("vkQueueSubmit", self.device.queue, 1, info, current.fence)
-        self._submitted.append(current)
-        self.next_number += 1
-
-    def _record_end(self, current: Submission) -> None:
-        self.recording = current
+        # The device reads memory that the host wrote before; the host reads what the device wrote after this.
         self._record_barrier(self._to_host, _HOST_STAGE)
         self.recording = None
-        self.api.call("vkEndCommandBuffer", current.commands)
+        self._submitted.append(current)
+        self.next_number += 1
+        commands = ffi.new("VkCommandBuffer[]", [current.commands])
+        info = api.new("VkSubmitInfo", commandBufferCount=1, pCommandBuffers=commands)
+        try:
+            api.call("vkEndCommandBuffer", current.commands)
+            current.is_submitted = True
+            api.call("vkQueueSubmit", self.device.queue, 1, info, current.fence)
+        except VulkanError as error:
+            current.is_submitted = False
+            if error.result == DEVICE_LOST:
+                raise
+            lost = f"{self.recorded} queued launches and copies have not run"
+            raise VulkanError(error.call, error.result, lost) from None
 
     def poll(self) -> None:
-        """Take note of what is done."""
+        """Take note of what is done. Raises VulkanError."""
+        self._check()
         while self._submitted:
-            if self.api.call("vkGetFenceStatus", self.device.handle, self._submitted[0].fence) == NOT_READY:
+            first = self._submitted[0]
+            if first.is_submitted and self._status(first.fence) == NOT_READY:
                 return
-            self._finish(self._submitted.popleft())
+            self._submitted.popleft()
+            self._finish(first)
 
-    def wait(self, number: int) -> None:
-        """Wait until the submission of that number is done; it is submitted if need be."""
-        if number >= self.next_number:
-            self.flush()
-        started = time.perf_counter()
-        while self.completed < number and self._submitted:
-            self.poll()
-            if self.completed < number and time.perf_counter() - started > _SPIN_SECONDS:
-                self._block(number)
+    def _status(self, fence: Any) -> int:
+        return self.api.call("vkGetFenceStatus", self.device.handle, fence)
 
-    def _block(self, number: int) -> None:
-        last = next(found for found in self._submitted if found.number >= number)
-        fences = self.api.ffi.new("VkFence[]", [last.fence])
-        while self.api.call("vkWaitForFences", self.device.handle, 1, fences, 1, _FOREVER) == TIMEOUT:
-            pass
-
-    def wait_for_all(self) -> None:
-        """Wait until nothing is queued."""
-        self.flush()
-        if self._submitted:
-            self.wait(self._submitted[-1].number)
+    def _check(self) -> None:
+        """After the loss of the device nobody knows what it still uses: nothing is given back until it is closed."""
+        if self.api.is_lost:
+            raise VulkanError("vkGetFenceStatus", DEVICE_LOST)
 
     def _finish(self, done: Submission) -> None:
         self.completed = done.number
-        fences = self.api.ffi.new("VkFence[]", [done.fence])
-        self.api.call("vkResetFences", self.device.handle, 1, fences)
-        for allocation in done.parameters:
-            self.memory.release(allocation)
-        for action in done.when_done:
-            action()
-        done.parameters.clear()
+        done.is_done = True
+        actions, memory = list(done.when_done), [*done.parameters, *done.dead]
         done.when_done.clear()
-        done.parameter_bytes = 0
-        self._idle.append(done)
+        done.parameters.clear()
+        done.dead.clear()
+        for allocation in memory:
+            self.memory.release(allocation)
+        try:
+            for action in actions:
+                action()
+        finally:
+            if not done.waiting_threads:
+                self._recycle(done)
+
+    def _recycle(self, done: Submission) -> None:
+        try:
+            make_ready(done, self.device)
+        except VulkanError:
+            # What cannot be used again is made anew when it is needed.
+            destroy(done, self.device, self.pool)
+        else:
+            self._idle.append(done)
+
+    # Waiting, without the lock
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much is queued that who launches has to wait."""
+        return len(self._submitted) > LARGEST_QUEUE
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is recorded, or queued as far as is known."""
+        return self.recording is not None or bool(self._submitted)
+
+    def wait(self, number: int) -> None:
+        """Wait until the submission of that number is done; it is submitted if need be. Raises VulkanError."""
+        with self.lock:
+            if number >= self.next_number:
+                self.flush()
+            watched = self._watch(number)
+        while watched is not None:
+            try:
+                self._wait_for(watched.fence)
+            finally:
+                with self.lock:
+                    self._leave(watched)
+            with self.lock:
+                watched = self._watch(number)
+
+    def wait_for_all(self) -> None:
+        """Wait until nothing is queued that is queued now. Raises VulkanError."""
+        with self.lock:
+            last = self.next_number if self.recording is not None else self.next_number - 1
+        self.wait(last)
+
+    def wait_for_room(self) -> None:
+        """Wait until less is queued."""
+        with self.lock:
+            number = self._submitted[0].number if self._submitted else 0
+        self.wait(number)
+
+    def _watch(self, number: int) -> Submission | None:
+        """What to look at until that submission is done; None if it is."""
+        self.poll()
+        last = None
+        for found in self._submitted:
+            if found.number > number:
+                break
+            if found.is_submitted:
+                last = found
+        if last is not None:
+            last.waiting_threads += 1
+            self._watched.add(last)
+        return last
+
+    def _leave(self, watched: Submission) -> None:
+        watched.waiting_threads -= 1
+        if not watched.waiting_threads:
+            self._watched.discard(watched)
+            if watched.is_done:
+                self._recycle(watched)
+
+    def _wait_for(self, fence: Any) -> None:
+        started = time.perf_counter()
+        while time.perf_counter() - started < _SPIN_SECONDS:
+            if self._status(fence) != NOT_READY:
+                return
+        fences = self.api.ffi.new("VkFence[]", [fence])
+        while self.api.call("vkWaitForFences", self.device.handle, 1, fences, 1, _BLOCK_NANOSECONDS) == TIMEOUT:
+            self._check()
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether threads look at fences without the lock."""
+        return bool(self._watched)
 
     def close(self) -> None:
-        """Destroy everything; nothing may be on the device any more."""
-        api, ffi, device = self.api, self.api.ffi, self.device.handle
-        everything: Iterable[Submission] = (
+        """Destroy everything; the device must be idle."""
+        for submission in {
             *self._idle,
             *self._submitted,
+            *self._watched,
             *([self.recording] if self.recording else []),
-        )
-        for submission in everything:
-            api.run("vkDestroyFence", device, submission.fence, ffi.NULL)
-        api.run("vkDestroyCommandPool", device, self.pool, ffi.NULL)
+        }:
+            destroy(submission, self.device, self.pool)
+        self._idle.clear()
+        self._submitted.clear()
+        self.recording = None
+        self.api.run("vkDestroyCommandPool", self.device.handle, self.pool, self.api.ffi.NULL)

@@ -21,11 +21,11 @@ def test_names() -> None:
 
 def test_a_call_that_fails() -> None:
     device = VulkanRuntime().open(0)
-    device.stream.api.before_call = lambda name: -4 if name == "vkQueueSubmit" else 0
+    device.stream.api.hook.before = lambda name: -4 if name == "vkQueueSubmit" else 0
     device.stream.commands()
     with pytest.raises(VulkanError, match=r"GM0930.*vkQueueSubmit gave VK_ERROR_DEVICE_LOST"):
         device.stream.flush()
-    device.stream.api.before_call = None
+    device.stream.api.hook.before = None
 
 
 def test_no_memory() -> None:

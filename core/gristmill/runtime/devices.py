@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -50,6 +51,7 @@ class Runtimes:
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self._opened: dict[tuple[str, int], Device] = {}
+        self._lock = threading.Lock()
 
     def all(self) -> tuple[Runtime, ...]:
         """Every runtime that works, sorted by name."""
@@ -82,9 +84,19 @@ class Runtimes:
         return self.open(runtime, int(match["index"] or 0))
 
     def open(self, runtime: Runtime, index: int) -> Device:
-        """The device of a runtime, opened once. Raises MissingError (GM0905) if it is not here."""
+        """The device of a runtime, opened once; one that was closed or lost is opened anew.
+
+        Raises MissingError (GM0905) if it is not here.
+        """
         key = (runtime.name, index)
-        if key not in self._opened:
+        opened = self._opened.get(key)
+        if opened is not None and not getattr(opened, "is_usable", True):
+            # Of two threads that see it only the first takes it away.
+            with self._lock:
+                if self._opened.get(key) is opened:
+                    del self._opened[key]
+            opened = None
+        if opened is None:
             found = runtime.probe()
             if index not in {each.index for each in found.devices}:
                 here = ", ".join(f"{runtime.name}:{each.index}" for each in found.devices)
@@ -92,7 +104,7 @@ class Runtimes:
                 raise MissingError("GM0905", f"there is no device {runtime.name}:{index}", hint)
             # Of two threads that open at once one wins, and both get its device.
             return self._opened.setdefault(key, runtime.open(index))
-        return self._opened[key]
+        return opened
 
 
 @cache

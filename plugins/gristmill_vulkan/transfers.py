@@ -1,0 +1,122 @@
+"""Copies between host and device, and on the device.
+
+Memory of the device that the host sees is written directly (it is new: nothing that is queued uses it), and read directly
+where the host's caches hold it. All else goes through memory of the host that the device sees, in chunks, so that copying
+on the host and copying by the device overlap. The device's lock is held only to record; nobody waits with it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections import deque
+from typing import TYPE_CHECKING
+
+from gristmill_vulkan.logical import LogicalDevice
+from gristmill_vulkan.memory import Allocation, Memory
+from gristmill_vulkan.stream import Stream
+
+if TYPE_CHECKING:
+    import numpy as np
+
+CHUNK_BYTES = 8 << 20
+_CHUNKS_AT_ONCE = 2
+_SHORT_COPY_BYTES = 1 << 16
+
+
+class Transfers:
+    """The copies of one device."""
+
+    def __init__(
+        self,
+        device: LogicalDevice,
+        memory: Memory,
+        stream: Stream,
+        lock: threading.RLock,
+        chunk_bytes: int = CHUNK_BYTES,
+    ) -> None:
+        self.device = device
+        self.memory = memory
+        self.stream = stream
+        self.lock = lock
+        self.chunk_bytes = chunk_bytes
+
+    def write(self, target: Allocation, values: np.ndarray) -> None:
+        """Fill new memory with compact values. Raises VulkanError, DeviceMemoryError."""
+        if target.mapped:
+            self._on_host(target.mapped, values.ctypes.data, values.nbytes)
+            return
+        queued: deque[int] = deque()
+        for start in range(0, values.nbytes, self.chunk_bytes):
+            size = min(self.chunk_bytes, values.nbytes - start)
+            if len(queued) == _CHUNKS_AT_ONCE:
+                self.stream.wait(queued.popleft())
+            staging = self._staging(size)
+            try:
+                self._on_host(staging.mapped, values.ctypes.data + start, size)
+                queued.append(self._record(staging, 0, target, start, size))
+            finally:
+                with self.lock:
+                    self.stream.bury(staging)
+
+    def read(self, source: Allocation, found: np.ndarray) -> None:
+        """Wait for what is queued with this memory, and fill ``found``. Raises VulkanError, DeviceMemoryError."""
+        where = found.ctypes.data
+        if source.mapped and source.block.is_cached:
+            self.stream.wait(source.last_use)
+            self._on_host(where, source.mapped, found.nbytes)
+            return
+        queued: deque[tuple[Allocation, int, int]] = deque()
+        try:
+            for start in range(0, found.nbytes, self.chunk_bytes):
+                if len(queued) == _CHUNKS_AT_ONCE:
+                    self._fetch(queued, where)
+                size = min(self.chunk_bytes, found.nbytes - start)
+                queued.append((self._staging(size), start, size))
+                self._record(source, start, queued[-1][0], 0, size)
+            while queued:
+                self._fetch(queued, where)
+        finally:
+            with self.lock:
+                for staging, _, _ in queued:
+                    self.stream.bury(staging)
+
+    def _fetch(self, queued: deque[tuple[Allocation, int, int]], where: int) -> None:
+        """Wait for the oldest chunk, and put it in its place."""
+        staging, start, size = queued[0]
+        self.stream.wait(staging.last_use)
+        self._on_host(where + start, staging.mapped, size)
+        queued.popleft()
+        with self.lock:
+            self.stream.bury(staging)
+
+    def copy(self, source: Allocation, target: Allocation, size: int) -> None:
+        """Queue a copy from one allocation of the device to another."""
+        self._record(source, 0, target, 0, size)
+
+    def _staging(self, size: int) -> Allocation:
+        with self.lock:
+            self.stream.poll()
+            return self.memory.allocate(size, staging=True)
+
+    def _record(self, source: Allocation, start: int, target: Allocation, to: int, size: int) -> int:
+        """Queue the copy of a range; the number of its submission."""
+        api = self.device.api
+        region = api.ffi.new(
+            "VkBufferCopy *", {"srcOffset": source.offset + start, "dstOffset": target.offset + to, "size": size}
+        )
+        with self.lock:
+            commands = self.stream.commands()
+            number = self.stream.next_number
+            self.stream.order([(source, False), (target, True)])
+            api.run("vkCmdCopyBuffer", commands, source.block.buffer, target.block.buffer, 1, region)
+            self.stream.count()
+        return number
+
+    def _on_host(self, to: int, from_: int, size: int) -> None:
+        """Copy on the host: a long copy lets other threads of Python run, a short one does not pay for that."""
+        if size > _SHORT_COPY_BYTES:
+            ctypes.memmove(to, from_, size)
+        else:
+            ffi = self.device.api.ffi
+            ffi.memmove(ffi.cast("char *", to), ffi.cast("char *", from_), size)
