@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from gristmill.ir import stmt as ir
-from gristmill.ir.dtype import UINT32
+from gristmill.ir.dtype import UINT32, DType
 from gristmill.ir.functor import STATEMENTS, Functor
 from gristmill.ir.span import Span
 from gristmill_spirv import memory
@@ -17,6 +17,7 @@ from gristmill_spirv.enumerants import Scope as Group
 from gristmill_spirv.integers import wrap
 from gristmill_spirv.refusals import refused_construct
 from gristmill_spirv.registers import constant, register_type, word_constant
+from gristmill_spirv.zeros import float_constant
 
 _LOWERED = "run core's pipeline first; it lowers this construct"
 _ORDERED = MemorySemantics.AcquireRelease
@@ -137,7 +138,11 @@ class Statements(Functor[None], over=STATEMENTS):
             self.writer.end(Op.Return)
             return
         lanes = self.context.evaluate(node.value) if node.value is not None else None
-        self.give_back(lanes or (constant(self.writer, returns.element, 0),) * returns.lanes)
+        self.give_back(lanes or (self.zero(returns.element),) * returns.lanes)
+
+    def zero(self, dtype: DType) -> int:
+        """What a function gives back that ends without saying."""
+        return float_constant(self.context, dtype, 0.0) if dtype.is_float else constant(self.writer, dtype, 0)
 
     def give_back(self, lanes: tuple[int, ...]) -> None:
         """Return a value of one lane or several."""

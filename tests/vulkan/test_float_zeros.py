@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gristmill.interp import Executor
+from gristmill.ir.parser import parse_module
 from gristmill.script import parse_source
 from gristmill.testing.on_device import DeviceBackend
 from gristmill.testing.programs.comparison import bits
@@ -51,3 +52,28 @@ def _numpy_type(dtype: str) -> np.dtype:
 
         return np.dtype(ml_dtypes.bfloat16)
     return np.dtype(dtype)
+
+
+ENDS = """gristmill ir 1
+
+function @some(number: float32) -> float32 {
+}
+
+function @f(x: float32[11], y: float32[11])
+  symbol "f"
+  signature "f(...)"
+{
+  for i: int64 in 0 +: 11 {
+    y[i] = x[i] / @some(x[i]) as float32
+  }
+}
+"""
+
+
+def test_what_a_function_gives_back_that_ends_without_saying(backend: DeviceBackend) -> None:
+    module = parse_module(ENDS)
+    x = np.array(VALUES, np.float32)
+    expected, found = [x, np.zeros(11, x.dtype)], [x.copy(), np.zeros(11, x.dtype)]
+    Executor(module).call("f", expected)
+    backend(module, "f", found)
+    np.testing.assert_array_equal(bits(expected[1]), bits(found[1]))

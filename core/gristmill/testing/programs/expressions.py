@@ -170,7 +170,8 @@ class ExpressionMaker:
             return call(self.chance.pick(("floor", "ceil", "round", "trunc", "abs")), self.make(dtype, depth))
         if roll < 0.9 and self.allowed("fmod") and dtype.element in self.mathematics_in:
             return call("fmod", self.make(dtype, depth), self.make(dtype, depth))
-        if roll < 0.95 and self.allowed("fma"):
+        # The library has fma of the types that CPUs compute in.
+        if roll < 0.95 and self.allowed("fma") and dtype.bits >= 32:
             return call("fma", *(self.make(dtype, depth) for _ in range(3)))
         return call("copysign", self.make(dtype, depth), self.no_nan(self.make(dtype, depth)))
 
