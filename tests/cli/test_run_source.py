@@ -72,3 +72,36 @@ def test_mistakes(source: str, arguments: list[str], words: str, capsys: pytest.
 def test_a_missing_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(tmp_path / "nothing.py"), "f"]) == 1
     assert "error[GM" in capsys.readouterr().err
+
+
+MET = """\
+from gristmill.script import tir as T
+
+
+@T.prim_func
+def turned(x: T.Buffer((8,), "float32")):
+    t = T.launch_thread("threadIdx.x", 8)
+    line = T.alloc_shared((8,), "float32")
+    line[t] = x[t]
+    x[t] = line[7 - t]
+
+
+@T.prim_func
+def alone(x: T.Buffer((8,), "float32")):
+    for i in T.parallel(8):
+        x[i] = x[(i + 1) % 8]
+"""
+
+
+def test_where_a_barrier_is_still_to_come_it_says_so(source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(source).write_text(MET)
+    assert main(["run", source, "turned", "ones:8:float32"]) == 1
+    shown = capsys.readouterr().err
+    assert "GM0502" in shown
+    assert "note: the source is run as it stands" in shown
+    assert "`reference` and run the pack" in shown
+    assert "x[t] = line[7 - t]" in shown
+    assert main(["run", source, "alone", "ones:8:float32"]) == 1
+    shown = capsys.readouterr().err
+    assert "GM0505" in shown
+    assert "as it stands" not in shown
