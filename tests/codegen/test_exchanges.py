@@ -3,9 +3,10 @@
 import pytest
 
 from gristmill.codegen.exchanges import check_exchanges
-from gristmill.codegen.reference import capabilities, resolve
+from gristmill.codegen.reference import ReferenceGenerator, capabilities, resolve
 from gristmill.errors import Unsupported
 from gristmill.ir.target import parse_target
+from gristmill.plugin.protocols import GenerateOptions
 from gristmill.testing.pass_equivalence import kernels
 
 KERNEL = """
@@ -40,6 +41,13 @@ def test_a_target_without_exchanges_refuses_any():
     found = refusal(2, "reference")
     assert found.code == "GM0668"
     assert '"shared"' in found.hint
+    assert "build for" not in found.hint
+
+
+def test_the_reference_target_says_which_of_it_has_exchanges():
+    with pytest.raises(Unsupported) as caught:
+        ReferenceGenerator().generate(kernels(KERNEL.format(width=2)), parse_target("reference"), GenerateOptions())
+    assert "build for `reference+warp_shuffles`" in caught.value.diagnostics[0].hint
 
 
 @pytest.mark.parametrize(("text", "message"), [("reference:x", "no architectures"), ("reference+x", "no feature `x`")])

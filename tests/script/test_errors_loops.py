@@ -128,6 +128,11 @@ CASES = {
                                         ^^^^^^^^^^^^^ GM0317 did you mean "threadIdx.
         x[i] = 1
 """,
+    "axis without its letter": """
+    for i in T.thread_binding(8, thread="threadIdx"):
+                                        ^^^^^^^^^^^ GM0317 did you mean "threadIdx.x"?
+        x[i] = 1
+""",
     "length of a vectorized loop": """
     for i in T.vectorized(w):
                           ^ GM0318 T.serial(n, annotations={"vectorize": True})

@@ -28,6 +28,22 @@ def f(x: T.Buffer(("n",), "float32")):
     x[0] = qqq(x[1])
            ^^^ GM0245 from .other import qqq
 """,
+    "names of CUDA and HIP": """
+@T.prim_func
+def f(x: T.Buffer(("n",), "float32")):
+    i = blockIdx.x * 64
+        ^^^^^^^^ GM0245 T.launch_thread("blockIdx.x"
+    t = T.threadIdx.x
+        ^^^^^^^^^^^ GM0290 T.launch_thread("threadIdx.x"
+    d = T.blockDim.x
+        ^^^^^^^^^^ GM0290 gets as its extent
+    __syncthreads()
+    ^^^^^^^^^^^^^ GM0245 `T.syncthreads()` writes one
+    T.grid_sync()
+    ^^^^^^^^^^^ GM0290 launches run one after the other
+    x[0] = __shfl_xor_sync(7, x[0], 1)
+           ^^^^^^^^^^^^^^^ GM0245 write `T.warp_shuffle_xor(x, mask)`
+""",
     "module that is not imported": """
 @T.prim_func
 def f(x: T.Buffer(("n",), "float32")):

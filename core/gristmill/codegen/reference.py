@@ -77,7 +77,7 @@ class ReferenceGenerator:
         from gristmill.codegen.kernel_records import kernel_record, kernels_of
         from gristmill.ir.printer import print_module
 
-        check_exchanges(module, str(target), capabilities(target))
+        check_exchanges(module, str(target), capabilities(target), having=f"{NAME}+{SHUFFLES}")
         records = tuple(kernel_record(function, module) for function in kernels_of(module))
         text = _SPAN.sub(_without_folders, print_module(module, spans=True))
         return [

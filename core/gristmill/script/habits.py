@@ -16,6 +16,9 @@ _FILES = "pass what it reads as an argument; kernels have no files and no input"
 _CLAMP = "write `T.min(T.max(x, low), high)`"
 _REMAINDER = "write `a % b` for integers, `T.fmod(a, b)` for floats"
 _BITS = 'write `T.reinterpret("int32", x)`'
+_THREAD = 'write `tx = T.launch_thread("threadIdx.x", 64)` at the start of the kernel, and use `tx`'
+_BLOCK = 'write `bx = T.launch_thread("blockIdx.x", T.ceildiv(n, 64))` at the start of the kernel, and use `bx`'
+_EXTENT = "use the constant or the parameter that `T.launch_thread` gets as its extent"
 
 FUNCTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -26,6 +29,10 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("clamp", "clip"), _CLAMP),
         **dict.fromkeys(("mod", "remainder"), _REMAINDER),
         **dict.fromkeys(("bitcast", "view", "frombuffer"), _BITS),
+        **dict.fromkeys(("blockDim", "gridDim"), _EXTENT),
+        "blockIdx": _BLOCK,
+        "threadIdx": _THREAD,
+        "grid_sync": "end the loops over threads and begin new ones: launches run one after the other",
         "absolute": "write `abs(x)`",
         "divide": "write `a / b` for floats, `a // b` for integers",
         "e": "write `import math` at the top of the file, and `math.e`",
@@ -58,6 +65,25 @@ PYTHON: Mapping[str, str] = MappingProxyType(
     }
 )
 """Functions of Python itself."""
+
+DEVICE: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("blockDim", "gridDim"), _EXTENT),
+        "blockIdx": _BLOCK,
+        "threadIdx": _THREAD,
+        "__syncthreads": "barriers come by themselves; `T.syncthreads()` writes one",
+        "__syncwarp": "barriers come by themselves; `T.syncwarp()` writes one",
+        "__shared__": 'write `s = T.alloc_shared((64,), "float32")`',
+        "__shfl_sync": "write `T.warp_shuffle(x, lane)`",
+        "__shfl_xor_sync": "write `T.warp_shuffle_xor(x, mask)`",
+        "__shfl_up_sync": "write `T.warp_shuffle_up(x, distance)`",
+        "__shfl_down_sync": "write `T.warp_shuffle_down(x, distance)`",
+        "__ballot_sync": "write `T.warp_ballot(c)`",
+        "__any_sync": "write `T.warp_any(c)`",
+        "__all_sync": "write `T.warp_all(c)`",
+    }
+)
+"""Names that CUDA and HIP know without an import."""
 
 ALWAYS_IMPORTED: Mapping[str, str] = MappingProxyType(
     {

@@ -11,7 +11,7 @@ from gristmill.ir.dtype import DType
 from gristmill.ir.expr import Expr, FloatImm, IntImm, Load
 from gristmill.script.context import Context
 from gristmill.script.files import Definition, File
-from gristmill.script.habits import ALWAYS_IMPORTED, FUNCTIONS, PYTHON
+from gristmill.script.habits import ALWAYS_IMPORTED, DEVICE, FUNCTIONS, PYTHON
 from gristmill.script.problems import Mistake, Reported
 from gristmill.script.values import (
     ClassNamespace,
@@ -83,6 +83,8 @@ def _undefined(context: Context, node: ast.Name, called: bool) -> Mistake:
     meant = close_match(name, context.known_names())
     if name in ALWAYS_IMPORTED:
         hint = f"write `{ALWAYS_IMPORTED[name]}` at the top of the file"
+    elif name in DEVICE:
+        hint = DEVICE[name]
     elif meant:
         hint = f"did you mean `{meant}`?"
     elif called:

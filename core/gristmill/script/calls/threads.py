@@ -136,13 +136,15 @@ def thread_axis(context: Context, node: ast.expr, text: str) -> ThreadAxis:
     try:
         return ThreadAxis(text)
     except ValueError:
+        # Without its letter an axis is the first of its kind.
         known = [axis.value for axis in ThreadAxis]
+        known = [axis for axis in known if text and axis.startswith(text)][:1] or known
         raise context.mistake(
             "GM0317",
             node,
             f"{text!r} is not an axis of a launch",
             label="not known",
-            hint=suggestion(text, known, f"axes are {', '.join(known)}", form='"{}"'),
+            hint=suggestion(text, known, f"axes are {', '.join(axis.value for axis in ThreadAxis)}", form='"{}"'),
         ) from None
 
 
