@@ -31,6 +31,9 @@ class CpuDevice:
     def __init__(self, processor: Processor) -> None:
         self._processor = processor
 
+    def __repr__(self) -> str:
+        return f"<gristmill device {self.name}>"
+
     def empty(self, shape: Sequence[int], dtype: str) -> Array:
         """A new array in host memory; its elements are not initialised. Raises UserError (GM0906, GM0907)."""
         element = checked_dtype(dtype)

@@ -15,7 +15,7 @@ from gristmill.codegen.packed_interface import signature_text
 from gristmill.ir.build import call, const
 from gristmill.ir.dtype import HANDLE, INT32
 from gristmill.ir.expr import Expr, Var
-from gristmill.ir.host_interface import DEVICE_TYPE_NAMES, OWN_DEVICE_TYPES
+from gristmill.ir.host_interface import CPU_DEVICE_TYPE, DEVICE_TYPE_NAMES, OWN_DEVICE_TYPES
 from gristmill.ir.module import Function
 from gristmill.ir.span import Span
 from gristmill.ir.stmt import Assert, Stmt
@@ -61,5 +61,7 @@ class Messages:
         known = {number: name for number, name in OWN_DEVICE_TYPES.items() if number == wanted} | DEVICE_TYPE_NAMES
         place = known.get(wanted, f"device type {wanted}")
         names = ", ".join(f"{number} {name}" for number, name in sorted(known.items()))
-        end = f" (of {names}), but {place} memory is expected"
+        # Arrays of the host are passed to a device by those who begin.
+        copied = "" if wanted == CPU_DEVICE_TYPE else "; the device's `array(values)` makes a copy there"
+        end = f" (of {names}), but {place} memory is expected{copied}"
         return self.check(accepted, "ValueError", argument, " is in memory of device type ", device, end)

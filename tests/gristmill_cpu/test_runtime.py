@@ -23,6 +23,10 @@ def test_this_processor_is_found() -> None:
     assert str(found.properties["machine"]) in ("x86_64", "aarch64")
 
 
+def test_the_device_shows_its_name() -> None:
+    assert repr(CpuRuntime().open(0)) == "<gristmill device cpu:0>"
+
+
 def test_what_fits_is_not_refused() -> None:
     assert CpuRuntime(OLD).refusal("elf-shared", "cpu:x86-64-v2", "x86_64-linux", {"cpu_features": V2}) == ""
     assert CpuRuntime(OLD).refusal("elf-shared", "cpu", "x86_64-linux", {}) == ""

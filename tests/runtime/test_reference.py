@@ -60,6 +60,10 @@ def device() -> ReferenceDevice:
     return ReferenceRuntime().open(0)
 
 
+def test_it_shows_its_name(device: ReferenceDevice) -> None:
+    assert repr(device) == "<gristmill device reference:0>"
+
+
 def test_the_record_of_a_kernel() -> None:
     module = parse_module(SCALE, "scale.gmir")
     (function,) = kernels_of(module)

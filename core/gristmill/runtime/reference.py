@@ -80,6 +80,9 @@ class ReferenceDevice:
         self._kernels: weakref.WeakValueDictionary[int, _Kernel] = weakref.WeakValueDictionary()
         self._native: NativeLaunch | None = None
 
+    def __repr__(self) -> str:
+        return f"<gristmill device {self.name}>"
+
     # Arrays
 
     def empty(self, shape: Sequence[int], dtype: str) -> Array:
