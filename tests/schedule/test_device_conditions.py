@@ -120,3 +120,27 @@ def test_reductions_are_shared_under_a_condition() -> None:
     body = "if a[0] > 0:\n    for i in range(n):\n        b[0] = b[0] + a[i]"
     module = same(body, 0)
     assert any(isinstance(node, For) and getattr(node.extent, "value", 0) == 8 for node in walk(module))
+
+
+@pytest.mark.parametrize(
+    ("start", "update"),
+    [
+        ("T.int64(0)", "T.max(s, a[j] + 1)"),
+        ("T.int64(7)", "s + 1"),
+        ("b[3]", "s * 3"),
+        ("T.bool(False)", "s or j < 1"),
+        ("T.bool(True)", "s and j < 50"),
+    ],
+)
+def test_what_a_reduction_under_the_condition_starts_from(start: str, update: str) -> None:
+    """The loop that reduces is shared whether or not the condition holds, and its scalar has a value in both cases."""
+    body = f"""for i in range(n):
+    for r in range(k):
+        b[(i * 3 + r) % 40] = a[i] + b[(i + r) % 40]
+        if a[(i + r) % 40] > 0:
+            s = {start}
+            for j in range(n):
+                s = {update}
+            b[i] = T.cast(s, 'int64')"""
+    same(body, 2)
+    same(body.replace("for r in range(k):", "if k > 0:").replace("r)", "k)"), 2)

@@ -24,12 +24,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
 
-from gristmill.ir.build import sequence
+from gristmill.ir.build import const, sequence
 from gristmill.ir.dtype import BOOL
 from gristmill.ir.expr import And, CallFunction, Expr, Load, Not, Var
 from gristmill.ir.functor import Mutator, walk
+from gristmill.ir.memory import Scope
 from gristmill.ir.module import Function
-from gristmill.ir.stmt import Allocate, Bind, Block, For, If, LoopKind, Return, Seq, Stmt, View, While
+from gristmill.ir.stmt import Allocate, Bind, Block, For, If, LoopKind, Return, Seq, Stmt, Store, View, While
 from gristmill.schedule.jumps import escaping_jumps
 from gristmill.schedule.nests import NestFinder
 from gristmill.schedule.placement import is_only_of_host, touches_device
@@ -129,6 +130,9 @@ class _Branches:
                 if isinstance(node, View) or any(isinstance(part, (Load, CallFunction)) for part in walk(node)):
                     raise _Fixed
                 yield node, False
+                if isinstance(node, Allocate) and node.buffer.scope is Scope.LOCAL and not node.buffer.rank:
+                    # Its first value is stored under the condition, and a loop that reduces combines it in any case.
+                    yield Store(node.buffer, (), const(0, node.buffer.dtype), node.span), False
                 continue
             if isinstance(node, For):
                 inside = _inside(node, flag)
