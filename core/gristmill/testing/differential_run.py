@@ -16,12 +16,13 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from gristmill.files import replace_file
 from gristmill.ir.dtype import FLOAT32, FLOAT64, SCALARS, DType
+from gristmill.ir.target import Target, parse_target
 from gristmill.plugin.registry import Registry
 from gristmill.testing.device_programs import DEVICE_CONSTRUCTS, ON_EVERY_DEVICE, random_device_program
 from gristmill.testing.on_device import DeviceBackend
@@ -69,7 +70,7 @@ def plain_maker(dtypes: Sequence[DType], constructs: Collection[str], mathematic
 class Run:
     """The programs of some seeds on one device, each with two sets of arguments."""
 
-    def __init__(self, target: str, device: str, make: Make, folder: Path | None) -> None:
+    def __init__(self, target: Target, device: str, make: Make, folder: Path | None) -> None:
         registry = Registry.installed()
         first = DeviceBackend(target, device, registry=registry)
         choices = itertools.product((0, 3), (False, True), (False, True))
@@ -111,6 +112,17 @@ def resumed(path: Path | None, run: dict[str, object]) -> Progress:
     return found
 
 
+def target_of(text: str, options: Sequence[str]) -> Target:
+    """A target from its text and options ``KEY=NUMBER``. Raises ValueError for options of another form."""
+    pairs = [option.partition("=") for option in options]
+    if wrong := [
+        option for option, (key, _, value) in zip(options, pairs, strict=True) if not (key and value.isdigit())
+    ]:
+        raise ValueError(f"{wrong[0]!r} is no option; write max_shared_memory=32768")
+    named = parse_target(text)
+    return replace(named, options=(*named.options, *((key, int(value)) for key, _, value in pairs)))
+
+
 def seeds_of(first: int, programs: int, shard: str) -> range:
     """The seeds of a shard ``i/n``, i from 1 to n. Raises ValueError for a text of another form."""
     number, _, count = shard.partition("/")
@@ -135,6 +147,9 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m gristmill.testing.differential_run", description=__doc__)
     parser.add_argument("--target", default="reference", help="what the programs are built for")
     parser.add_argument(
+        "--option", action="append", default=[], help="a number of the target, as max_shared_memory=32768"
+    )
+    parser.add_argument(
         "--device", default="", help="what they run on; by default the first device of the target's kind"
     )
     parser.add_argument("--kind", choices=("device", "plain"), default="device", help="kernels, or plain loops")
@@ -158,7 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     constructs = (ON_EVERY_DEVICE if options.kind == "device" else ON_DEVICES) - left_out
     run: dict[str, object] = {
         "kind": options.kind,
-        "target": options.target,
+        "target": " ".join([options.target, *options.option]),
         "device": device,
         "without": options.without,
         "constructs": sorted(constructs),
@@ -167,6 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "shard": options.shard,
     }
     try:
+        target = target_of(options.target, options.option)
         seeds = seeds_of(options.seed, options.programs, options.shard)
         progress = resumed(options.resume, run)
         if unknown := sorted(left_out - all_constructs):
@@ -174,14 +190,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    target = DeviceBackend(options.target, device).target
-    capabilities = Registry.installed().target_kind(target.kind).capabilities(target)
+    kind = Registry.installed().target_kind(target.kind)
+    capabilities = kind.capabilities(kind.resolve(target))
     dtypes = [dtype for dtype in SCALARS if dtype in capabilities.dtypes]
     maker = device_maker if options.kind == "device" else plain_maker
     make = maker(dtypes, constructs, [dtype for dtype in (FLOAT32, FLOAT64) if dtype in dtypes])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        _go_on(Run(options.target, device, make, options.failures), seeds, progress, options)
+        _go_on(Run(target, device, make, options.failures), seeds, progress, options)
     print(summary(progress, seeds))
     return 1 if progress.failures else 0
 
