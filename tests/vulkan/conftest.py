@@ -71,14 +71,19 @@ def driver() -> Iterator[Driver]:
 
 @pytest.fixture(scope="session")
 def packs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The kernels of kernels/launches.py, built for each form of arguments."""
+    """The kernels of kernels/launches.py, built for each form of arguments; as ``few_push`` only two of them."""
     folder = tmp_path_factory.mktemp("vulkan")
     (folder / "kernels.py").write_text(KERNELS.read_text())
+    few = 'functions = ["saxpy", "with_temporary"]'
     targets = "\n".join(f"{name} = {target}" for name, target in TARGETS.items())
-    modules = "\n".join(f'[[module]]\nname = "{name}"\nsource = "kernels.py"\ntargets = ["{name}"]' for name in TARGETS)
+    modules = "\n".join(
+        f'[[module]]\nname = "{prefix}{name}"\nsource = "kernels.py"\ntargets = ["{name}"]\n{functions}'
+        for name in TARGETS
+        for prefix, functions in (("", ""), ("few_", few))
+    )
     (folder / "kernels.toml").write_text(f'schema = 1\n[project]\nname = "p"\n[targets]\n{targets}\n{modules}\n')
     gristmill.build(folder / "kernels.toml")
-    return {name: folder / f"build/kernels/{name}.kpack" for name in TARGETS}
+    return {path.stem: path for path in (folder / "build/kernels").glob("*.kpack")}
 
 
 @dataclass(frozen=True)
