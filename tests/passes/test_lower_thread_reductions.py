@@ -401,6 +401,7 @@ def test_forms_that_can_not_be_lowered(update, message):
             "no constant",
         ),
         ("v = T.axis.reduce(4, t)", "v = T.axis.reduce(4, t)\n            T.where(t > 1)", "not the first ones"),
+        ("with T.init():", "with T.init():\n                a[0] = 7.0", "writes to `a`, which is no result"),
     ],
 )
 def test_threads_that_can_not_reduce(old, new, message):
@@ -467,3 +468,34 @@ def test_loops_of_unequal_lengths_are_refused(steps, index):
         lowered(UNEQUAL.format(steps=steps, index=index))
     assert caught.value.code == "GM0610"
     assert "T.where" in caught.value.diagnostics[0].hint
+
+
+@pytest.mark.parametrize("scope", ["", "local"])
+def test_several_results_in_one_buffer_start_once(scope):
+    """Statistics of a line, in the elements of one buffer: each starts from its own value."""
+    text = """
+@T.prim_func
+def f(a: T.Buffer((37,), "float32"), c: T.Buffer((3,), "float32")):
+    for t in T.thread_binding(8, thread="threadIdx.x"):
+        own = T.alloc_local((3,), "float32")
+        for k in range(5):
+            with T.block("statistics"):
+                v = T.axis.reduce(40, k * 8 + t)
+                T.where(k * 8 + t < 37)
+                with T.init():
+                    R[0] = T.min_value("float32")
+                    R[1] = T.float32(0)
+                    R[2] = T.max_value("float32")
+                R[0] = T.max(R[0], a[v])
+                R[1] = R[1] + T.float32(1)
+                R[2] = T.min(R[2], a[v])
+        if t == 0:
+            own[0] = T.float32(0)
+            COPY
+"""
+    copy = "\n            ".join(f"c[{i}] = own[{i}]" for i in range(3))
+    copied = text.replace("            own[0] = T.float32(0)\n", "").replace("R[", "own[").replace("COPY", copy)
+    plain = text.replace("R[", "c[").replace("COPY", "pass")
+    a, c = values_of("float32", 37), np.zeros(3, "float32")
+    Executor(lowered(copied if scope else plain)).call("f", [a, c])
+    assert c.tolist() == [a.max(), 37, a.min()]

@@ -106,6 +106,7 @@ class Reduction:
         if block.allocations or block.matches:
             self.refuse("has buffers of its own", "declare them outside of the block")
         bindings, updates = self.updates()
+        self.check_start({update.store.buffer for update in updates})
         team = self.team()
         for axis in block.axes:
             if axis.kind is AxisKind.SPATIAL and self.depends(axis.value):
@@ -143,8 +144,11 @@ class Reduction:
             steps, total = tree(update.kind, partial, target, team, everywhere, update.store.span)
             code += steps
             totals.append(total)
+        begun: set[Buffer] = set()
         for update, total in zip(updates, totals, strict=True):
-            code.append(self.result(update, total, once))
+            # Several results may be elements of one buffer, which starts once.
+            code.append(self.result(update, total, once, starts=update.store.buffer not in begun))
+            begun.add(update.store.buffer)
         found = sequence(*code, span=block.span)
         for loop in (*self.missing, *reversed(self.inner_threads)):
             found = replace(loop, body=found)
@@ -231,6 +235,16 @@ class Reduction:
             once.append(least)
         return conjunction(own), conjunction(once)
 
+    def check_start(self, results: set[Buffer]) -> None:
+        """Refuse an ``init`` that writes more than the results."""
+        for part in walk(self.block.init) if self.block.init is not None else ():
+            if isinstance(part, Store) and part.buffer not in results:
+                self.refuse(
+                    f"its `T.init` writes to `{part.buffer.name}`, which is no result of it",
+                    "start only what the block reduces into, and write the rest outside of the block",
+                    part.span,
+                )
+
     def depends(self, expr: Expr) -> bool:
         return any(part in self.free for part in walk(substitute(expr, self.values)))
 
@@ -283,10 +297,10 @@ class Reduction:
             step = times(step, const(int(constant_value(simplify(loop.extent)) or 0), INT64))
         return total
 
-    def result(self, update: _Update, total: Expr, once: Expr) -> Stmt:
-        """Combine with what is in the result, or with what ``init`` puts there."""
+    def result(self, update: _Update, total: Expr, once: Expr, *, starts: bool) -> Stmt:
+        """Combine with what is in the result, or with what ``init`` puts there if the buffer ``starts`` here."""
         target = update.store
-        starts = []
+        begins: list[Expr] = []
         for axis in self.block.axes:
             if axis.kind is AxisKind.REDUCE:
                 if not self.grows(axis.value):
@@ -295,12 +309,12 @@ class Reduction:
                         "bind the axis to an index that grows with the loops, as `k * 32 + t`",
                         axis.span,
                     )
-                starts.append(simplify(equal(self.at_start(axis.value), self.at_start(axis.domain.minimum))))
+                begins.append(simplify(equal(self.at_start(axis.value), self.at_start(axis.domain.minimum))))
         init = None
-        if self.block.init is not None:
+        if starts and self.block.init is not None:
             init = _Only(target.buffer).visit(self.block.init)
-            begins = conjunction(starts)
-            init = If(begins, init) if constant_value(begins) != 1 else init
+            first = conjunction(begins)
+            init = If(first, init) if constant_value(first) != 1 else init
         final = Store(
             target.buffer, target.indices, update.kind(Load(target.buffer, target.indices), total), target.span
         )
