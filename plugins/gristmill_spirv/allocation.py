@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gristmill.ir.build import constant_value
 from gristmill.ir.dtype import DType
 from gristmill.ir.expr import AddressOf, BufferRef, CallFunction, Expr, Var
@@ -13,7 +15,8 @@ from gristmill_spirv.context import FunctionContext, KernelModule
 from gristmill_spirv.enumerants import Op, StorageClass
 from gristmill_spirv.places import VariablePlace, WordPlace
 from gristmill_spirv.refusals import refused_construct
-from gristmill_spirv.registers import register_type, width_of, word
+from gristmill_spirv.registers import register_type, width_of, word, word_constant
+from gristmill_spirv.threads import most_threads, thread_number
 
 _WORD_BYTES = 4
 DYNAMIC_SPEC_ID = 3
@@ -30,6 +33,8 @@ def allocate(context: FunctionContext, node: Allocate) -> None:
         _shared(context, buffer, node.span)
     elif buffer.scope is Scope.SHARED_DYNAMIC:
         _dynamic(context, buffer)
+    elif buffer.scope is Scope.WARP:
+        _warp(context, buffer, node.span)
     else:
         raise refused_construct(
             f"memory of scope `{buffer.scope.value}` that a kernel allocates",
@@ -57,13 +62,36 @@ def _shared(context: FunctionContext, buffer: Buffer, span: Span | None) -> None
         kernel.shared_bytes += words * _WORD_BYTES
         context.places[buffer.data] = _words(context, buffer, _array(context, word(writer), words))
         return
-    pointee = _array(context, register_type(writer.module, buffer.dtype.element), count)
-    variable = writer.module.variable(writer.module.pointer(StorageClass.Workgroup, pointee), StorageClass.Workgroup)
-    writer.module.name(variable, buffer.name)
+    context.places[buffer.data] = _shared_array(context, buffer, count)
+
+
+def _shared_array(context: FunctionContext, buffer: Buffer, count: int) -> VariablePlace:
+    kernel, module = context.kernel, context.writer.module
+    pointee = _array(context, register_type(module, buffer.dtype.element), count)
+    variable = module.variable(module.pointer(StorageClass.Workgroup, pointee), StorageClass.Workgroup)
+    module.name(variable, buffer.name)
     kernel.interface.variables.append(variable)
     kernel.shared_bytes += count * width_of(buffer.dtype.element) // 8
-    place = VariablePlace(variable, StorageClass.Workgroup, buffer.dtype.element, True, pointee)
-    context.places[buffer.data] = place
+    return VariablePlace(variable, StorageClass.Workgroup, buffer.dtype.element, True, pointee)
+
+
+def _warp(context: FunctionContext, buffer: Buffer, span: Span | None) -> None:
+    """Shared memory with a part for each warp of the block."""
+    kernel, writer = context.kernel, context.writer
+    size = kernel.require_subgroups(f"`{buffer.name}`, memory of a warp,", span)
+    warps = -(-most_threads(kernel) // size)
+    count = _count(context, buffer, span)
+    warp = writer.value(Op.UDiv, word(writer), thread_number(context), word_constant(writer, size))
+    if _is_seen_otherwise(kernel, buffer):
+        words = -(-count * buffer.dtype.element.bytes // _WORD_BYTES)
+        kernel.shared_bytes += words * warps * _WORD_BYTES
+        place = _words(context, buffer, _array(context, word(writer), words * warps))
+        start = writer.value(Op.IMul, word(writer), warp, word_constant(writer, words * _WORD_BYTES))
+        context.places[buffer.data] = replace(place, offset=start)
+        return
+    found = _shared_array(context, buffer, count * warps)
+    start = writer.value(Op.IMul, word(writer), warp, word_constant(writer, count))
+    context.places[buffer.data] = replace(found, offset=start)
 
 
 def _dynamic(context: FunctionContext, buffer: Buffer) -> None:

@@ -11,10 +11,11 @@ from gristmill.ir.module import Function, Module
 from gristmill.ir.span import Span
 from gristmill.ir.stmt import Stmt, ThreadAxis
 from gristmill_spirv.builder import ModuleBuilder
+from gristmill_spirv.enumerants import BuiltIn
 from gristmill_spirv.function_writer import FunctionWriter
 from gristmill_spirv.places import Interface, Place
 from gristmill_spirv.profile import Profile
-from gristmill_spirv.refusals import refused_feature
+from gristmill_spirv.refusals import refused_construct, refused_feature
 from gristmill_spirv.registers import Lanes
 
 FEATURE_OF_BITS = {8: "storage8", 16: "storage16"}
@@ -29,14 +30,20 @@ class KernelModule:
     profile: Profile
     builder: ModuleBuilder
     interface: Interface
+    block: tuple[int, int, int]
+    """The threads of a block along x, y, z; 0 where the launch says."""
     instances: dict[tuple[object, ...], int] = field(default_factory=dict)
     """Ids of the functions written for helpers, by name and the fixed parts of their pointer arguments."""
     axes: dict[ThreadAxis, int] = field(default_factory=dict)
     """The number of the thread or block along each axis of the launch, a uint32."""
     features: set[str] = field(default_factory=set)
     """What the module needs of its device, by the names of the target's keys."""
-    thread_number: int = 0
-    """The variable with the number of the thread in its block; 0 before it is needed."""
+    inputs: dict[BuiltIn, int] = field(default_factory=dict)
+    """The variables that the device fills in (see :mod:`gristmill_spirv.threads`)."""
+    sizes: tuple[int, int, int] | None = None
+    """The ids of the numbers in ``block``; None before they are needed."""
+    subgroup_size: int = 0
+    """How many threads the module relies on subgroups to have; 0: it does not."""
     shared_bytes: int = 0
     dynamic_element: int = 0
     """Bytes of an element of the dynamic shared array; 0 without one."""
@@ -48,6 +55,18 @@ class KernelModule:
         if feature not in self.profile.features:
             raise refused_feature(what, feature, self.profile.target, span)
         self.features.add(feature)
+
+    def require_subgroups(self, what: str, span: Span | None) -> int:
+        """Note that the module needs subgroups of the size that the target guarantees; the size.
+
+        Raises Unsupported (GM0681) if the target guarantees none.
+        """
+        size = self.profile.subgroup_size
+        if not size:
+            remedy = "say how many threads its subgroups have, as `subgroup_size = 32`, in the target in kernels.toml"
+            raise refused_construct(what, self.profile.target, remedy, span)
+        self.subgroup_size = size
+        return size
 
     def require_dtype(self, dtype: DType, span: Span | None) -> None:
         """What computing with an element type needs."""

@@ -55,6 +55,7 @@ class Op(IntEnum):
     ArrayLength = 68
     Decorate = 71
     MemberDecorate = 72
+    VectorExtractDynamic = 77
     VectorShuffle = 79
     CompositeConstruct = 80
     CompositeExtract = 81

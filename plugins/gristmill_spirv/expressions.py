@@ -12,6 +12,7 @@ from gristmill_spirv import conversions, floats, integers, memory
 from gristmill_spirv.calls import call_function
 from gristmill_spirv.context import FunctionContext
 from gristmill_spirv.enumerants import Op
+from gristmill_spirv.exchanges import EXCHANGES, exchange
 from gristmill_spirv.operations import NATIVE
 from gristmill_spirv.refusals import refused_construct, refused_operation
 from gristmill_spirv.registers import Lanes, constant, register_type, select
@@ -194,6 +195,8 @@ class Expressions(Functor[Lanes], over=EXPRESSIONS):
         raise self.refused("an array as a value", "pass arrays to functions, and index them", node)
 
     def visit_Call(self, node: ir.Call) -> Lanes:
+        if node.op.name in EXCHANGES:
+            return exchange(self.context, node)
         emit = NATIVE.get(node.op.name)
         if emit is None:
             raise refused_operation(node.op.name, node.dtype, self.context.kernel.profile.target, node.span)

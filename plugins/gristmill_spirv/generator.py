@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 from gristmill.ir.module import Module
@@ -26,18 +27,24 @@ class SPIRVGenerator:
 
     def generate(self, module: Module, target: Target, options: GenerateOptions) -> Sequence[Blob]:
         """One blob with all kernels."""
+        from gristmill.codegen.exchanges import check_exchanges
         from gristmill.codegen.kernel_records import kernel_record, kernels_of
+        from gristmill.passes.deep import run_deep
         from gristmill_spirv.kernels import write_kernel
+        from gristmill_spirv.limits import check_limits
         from gristmill_spirv.refusals import over_limit
-        from gristmill_spirv.target import profile_of
+        from gristmill_spirv.target import capabilities, profile_of
 
         profile = profile_of(target)
+        if profile.subgroup_size:
+            check_exchanges(module, str(target), capabilities(target))
         data = HEADER
         records: list[KernelRecord] = []
         features: set[str] = set()
         for function in kernels_of(module):
             record = kernel_record(function, module)
-            written = write_kernel(module, function, profile, record.block)
+            check_limits(function, record, profile)
+            written = run_deep(partial(write_kernel, module, function, profile, record.block), function)
             if written.shared_bytes > profile.shared_memory:
                 what = f"the shared memory of the kernel `{function.name}`"
                 raise over_limit(
@@ -57,6 +64,8 @@ class SPIRVGenerator:
             }
             if written.dynamic_element:
                 extra["dynamic_element"] = written.dynamic_element
+            if written.subgroup_size:
+                extra["subgroup"] = written.subgroup_size
             features |= written.features
             data += written.data
             records.append(replace(record, shared_bytes=written.shared_bytes, extra={**record.extra, **extra}))

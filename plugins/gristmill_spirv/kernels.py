@@ -8,7 +8,9 @@ How arguments reach a kernel is said in its record (``KernelRecord.extra``), and
 * ``layout``: for each argument ``OFFSET:FORM``, separated by commas: its place in the block, in bytes, and ``address``
   (uint64), ``offset`` (uint32: how many bytes the array starts behind the start of what is bound), ``i32`` (bools and
   integers of up to 32 bits, extended), ``i64``, ``f32`` (float16 and bfloat16 too), ``f64``;
-* ``block_bytes``: the size of the block.
+* ``block_bytes``: the size of the block;
+* ``subgroup``: how many threads every subgroup must have (absent: the code does not ask). Where the threads of a block
+  along x are a multiple, every subgroup must be full.
 """
 
 from __future__ import annotations
@@ -18,14 +20,11 @@ from dataclasses import dataclass
 
 from gristmill.ir.dtype import DType
 from gristmill.ir.expr import Var
-from gristmill.ir.functor import walk
 from gristmill.ir.module import Function, Module
-from gristmill.ir.stmt import For, ThreadAxis
 from gristmill_spirv.builder import ModuleBuilder, Section, text_words
 from gristmill_spirv.context import FunctionContext, KernelModule
 from gristmill_spirv.enumerants import (
     AddressingModel,
-    BuiltIn,
     Capability,
     Decoration,
     ExecutionMode,
@@ -40,12 +39,7 @@ from gristmill_spirv.functions import write_body
 from gristmill_spirv.places import AddressPlace, Binding, BoundPlace, Interface, address_pointer
 from gristmill_spirv.profile import Profile
 from gristmill_spirv.registers import word, word_constant
-
-_AXES = {
-    "blockIdx": (BuiltIn.WorkgroupId, (ThreadAxis.BLOCK_X, ThreadAxis.BLOCK_Y, ThreadAxis.BLOCK_Z)),
-    "threadIdx": (BuiltIn.LocalInvocationId, (ThreadAxis.THREAD_X, ThreadAxis.THREAD_Y, ThreadAxis.THREAD_Z)),
-}
-_ADDRESS_BYTES = 8
+from gristmill_spirv.threads import declare_block_size, load_thread_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +65,7 @@ class WrittenKernel:
     features: frozenset[str]
     shared_bytes: int
     dynamic_element: int
+    subgroup_size: int
 
 
 def write_kernel(source: Module, kernel: Function, profile: Profile, block: tuple[int, int, int]) -> WrittenKernel:
@@ -79,14 +74,14 @@ def write_kernel(source: Module, kernel: Function, profile: Profile, block: tupl
     Raises Unsupported for what the target does not have.
     """
     builder = ModuleBuilder(profile.spirv)
-    state = KernelModule(source, kernel, profile, builder, Interface())
+    state = KernelModule(source, kernel, profile, builder, Interface(), block)
     builder.capability(Capability.Shader)
     writer = FunctionWriter(builder, builder.type_void(), ())
     context = FunctionContext(state, kernel, writer, is_entry=True)
     arguments, slots, block_bytes = _arguments(context)
-    _thread_numbers(context)
+    load_thread_numbers(context)
     write_body(context)
-    _entry_point(state, writer, block)
+    _entry_point(state, writer)
     return WrittenKernel(
         builder.data(),
         arguments,
@@ -95,33 +90,14 @@ def write_kernel(source: Module, kernel: Function, profile: Profile, block: tupl
         frozenset(state.features),
         state.shared_bytes,
         state.dynamic_element,
+        state.subgroup_size,
     )
 
 
-# Threads --------------------------------------------------------------------------------------------------------------
+# Entry point ----------------------------------------------------------------------------------------------------------
 
 
-def _thread_numbers(context: FunctionContext) -> None:
-    """Load the numbers of thread and block once, at the start: what loads them later may not be on every way."""
-    writer, state = context.writer, context.kernel
-    used = {node.thread for node in walk(state.kernel.body) if isinstance(node, For) and node.thread is not None}
-    module = writer.module
-    triple = module.vector(word(writer), 3)
-    for name, (built_in, axes) in _AXES.items():
-        if used.isdisjoint(axes):
-            continue
-        variable = module.variable(module.pointer(StorageClass.Input, triple), StorageClass.Input)
-        module.decorate(variable, Decoration.BuiltIn, built_in)
-        module.name(variable, name)
-        state.interface.variables.append(variable)
-        state.interface.inputs.add(variable)
-        numbers = writer.value(Op.Load, triple, variable)
-        for place, axis in enumerate(axes):
-            if axis in used:
-                state.axes[axis] = writer.value(Op.CompositeExtract, word(writer), numbers, place)
-
-
-def _entry_point(state: KernelModule, writer: FunctionWriter, block: tuple[int, int, int]) -> None:
+def _entry_point(state: KernelModule, writer: FunctionWriter) -> None:
     builder, profile = state.builder, state.profile
     addresses = profile.uses_addresses
     if addresses:
@@ -136,18 +112,9 @@ def _entry_point(state: KernelModule, writer: FunctionWriter, block: tuple[int, 
     name = state.kernel.facts.symbol or state.kernel.name
     operands = (ExecutionModel.GLCompute, writer.id, *text_words(name), *variables)
     builder.write(Section.ENTRY_POINTS, Op.EntryPoint, operands)
-    known = tuple(size or 1 for size in block)
+    known = tuple(size or 1 for size in state.block)
     builder.write(Section.EXECUTION_MODES, Op.ExecutionMode, (writer.id, ExecutionMode.LocalSize, *known))
-    if 0 in block:
-        type_ = builder.type_int(32, signed=False)
-        sizes = [
-            builder.spec_constant(type_, 1, number) if not size else builder.constant_int(size, 32, signed=False)
-            for number, size in enumerate(block)
-        ]
-        triple = builder.vector(type_, 3)
-        found = builder.new_id()
-        builder.write(Section.GLOBALS, Op.SpecConstantComposite, (triple, found, *sizes))
-        builder.decorate(found, Decoration.BuiltIn, BuiltIn.WorkgroupSize)
+    declare_block_size(state)
     builder.name(writer.id, name)
 
 

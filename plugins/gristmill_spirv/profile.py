@@ -19,6 +19,13 @@ class Profile:
     """What the device must have beyond its version, by the names of the target's keys."""
     push_constants_size: int = 128
     shared_memory: int = 16384
+    max_threads_per_block: int = 256
+    max_block_size: tuple[int, int, int] = (256, 256, 64)
+    max_grid_size: tuple[int, int, int] = (65535, 65535, 65535)
+    max_storage_buffers: int = 30
+    """How many arrays a kernel can have bound."""
+    subgroup_size: int = 0
+    """How many threads every subgroup has; 0: not known."""
     dtypes: frozenset[DType] = field(default_factory=frozenset)
 
     @property

@@ -33,9 +33,11 @@ def refused_operation(name: str, dtype: object, target: str, span: Span | None) 
     )
 
 
-def over_limit(what: str, used: int, limit: int, key: str, target: str, span: Span | None) -> Unsupported:
+def over_limit(
+    what: str, used: int, limit: int, key: str, target: str, span: Span | None, unit: str = "bytes"
+) -> Unsupported:
     """GM0683: more of something than the target says its devices have."""
-    message = f"{what} takes {used} bytes, and target `{target}` has {limit}"
+    message = f"{what} takes {used} {unit}, and target `{target}` has {limit}"
     hint = f"use less, or, if your devices have more, set `{key}` of the target in kernels.toml"
     notes: tuple[Note, ...] = span.notes() if span is not None else ()
     return Unsupported(Diagnostic("GM0683", message, place_of(span), hint=hint, notes=notes))

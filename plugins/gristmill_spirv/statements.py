@@ -12,7 +12,7 @@ from gristmill_spirv import memory
 from gristmill_spirv.allocation import allocate
 from gristmill_spirv.context import FunctionContext
 from gristmill_spirv.conversions import cast
-from gristmill_spirv.enumerants import MemorySemantics, Op
+from gristmill_spirv.enumerants import Capability, MemorySemantics, Op
 from gristmill_spirv.enumerants import Scope as Group
 from gristmill_spirv.integers import wrap
 from gristmill_spirv.refusals import refused_construct
@@ -22,6 +22,7 @@ from gristmill_spirv.zeros import float_constant
 _LOWERED = "run core's pipeline first; it lowers this construct"
 _ORDERED = MemorySemantics.AcquireRelease
 _SEEN = {
+    ir.BarrierScope.WARP: _ORDERED | MemorySemantics.WorkgroupMemory,
     ir.BarrierScope.BLOCK: _ORDERED | MemorySemantics.WorkgroupMemory,
     ir.BarrierScope.BLOCK_AND_GLOBAL: _ORDERED | MemorySemantics.WorkgroupMemory | MemorySemantics.UniformMemory,
 }
@@ -157,13 +158,14 @@ class Statements(Functor[None], over=STATEMENTS):
             self.visit_Return(ir.Return())
 
     def visit_Barrier(self, node: ir.Barrier) -> None:
-        semantics = _SEEN.get(node.scope)
-        if semantics is None:
-            raise self.refused(
-                "a barrier of a warp", 'use a barrier of the block: T.tvm_storage_sync("shared")', node.span
-            )
-        group = word_constant(self.writer, Group.Workgroup)
-        self.writer.effect(Op.ControlBarrier, group, group, word_constant(self.writer, semantics))
+        scope = Group.Workgroup
+        if node.scope is ir.BarrierScope.WARP:
+            self.context.kernel.require_subgroups("a barrier of a warp", node.span)
+            self.context.kernel.features.add("subgroup_basic")
+            self.writer.module.capability(Capability.GroupNonUniform)
+            scope = Group.Subgroup
+        group = word_constant(self.writer, scope)
+        self.writer.effect(Op.ControlBarrier, group, group, word_constant(self.writer, _SEEN[node.scope]))
 
     # Refused --------------------------------------------------------------------------------------------------------
 

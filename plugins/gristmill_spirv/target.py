@@ -24,6 +24,10 @@ from gristmill_spirv.profile import Profile
 NAME = "vulkan"
 BLOB_KIND = "spirv"
 PUSH_CONSTANTS = "max_push_constants_size"
+STORAGE_BUFFERS = "max_storage_buffers"
+SUBGROUP_SIZE = "subgroup_size"
+_EXCHANGES = {"subgroup_shuffle", "subgroup_ballot"}
+_SUBGROUP_SIZES = (4, 8, 16, 32, 64, 128)
 _OFF = "no-"
 _LARGEST_LIMIT = 1 << 32
 
@@ -64,6 +68,16 @@ def resolve(target: Target) -> Target:
     pushed = options.get(PUSH_CONSTANTS, 128)
     if isinstance(pushed, bool) or not isinstance(pushed, int) or not 8 <= pushed <= 1 << 16 or pushed % 4:
         raise ValueError(f"`{PUSH_CONSTANTS}` is {pushed}; it is a multiple of 4 from 8 to 65536")
+    bound = options.get(STORAGE_BUFFERS, 4)
+    if isinstance(bound, bool) or not isinstance(bound, int) or not 4 <= bound <= _LARGEST_LIMIT:
+        raise ValueError(f"`{STORAGE_BUFFERS}` is {bound}; every device has 4 or more")
+    size = options.get(SUBGROUP_SIZE, 0)
+    if size and (isinstance(size, bool) or size not in _SUBGROUP_SIZES):
+        known = ", ".join(map(str, _SUBGROUP_SIZES))
+        raise ValueError(f"`{SUBGROUP_SIZE}` is {size}; it is one of {known}")
+    for feature in sorted(_EXCHANGES):
+        if has.get(feature) and not size:
+            raise ValueError(f"`{feature}` needs `{SUBGROUP_SIZE}`, which says how many threads exchange values")
     return found
 
 
@@ -113,7 +127,9 @@ def from_device(target: Target, properties: Mapping[str, Scalar]) -> Target:
         if not told and not (version >= _version(needed["version"]) and all(others)):
             options[feature] = False
     filled = replace(target, options=tuple(sorted(options.items())))
-    return filled_in(filled, properties, [PUSH_CONSTANTS, *(key.name for key in LAUNCH_LIMITS)])
+    return filled_in(
+        filled, properties, [PUSH_CONSTANTS, STORAGE_BUFFERS, SUBGROUP_SIZE, *(key.name for key in LAUNCH_LIMITS)]
+    )
 
 
 def capabilities(target: Target) -> Capabilities:
@@ -127,21 +143,32 @@ def capabilities(target: Target) -> Capabilities:
         with_limits_of(target, device_limits(NAME)),
         dtypes=frozenset(dtypes),
         native_operations=frozenset(NATIVE),
+        warp_size=_subgroup_size(target),
+        warp_shuffles=bool(_subgroup_size(target)) and set(target.features) >= _EXCHANGES,
     )
 
 
 def profile_of(target: Target) -> Profile:
     """What the generator must know of a resolved target."""
     table = target_table(NAME)
-    options = dict(target.options)
+    options, limits = dict(target.options), with_limits_of(target, device_limits(NAME))
     return Profile(
         target=str(target),
         spirv=_version(table["versions"][target.arch]["spirv"]),
         vulkan=_version(target.arch),
         features=frozenset(feature for feature in target.features if not feature.startswith(_OFF)),
         push_constants_size=int(options.get(PUSH_CONSTANTS, table["limits"][PUSH_CONSTANTS])),
-        shared_memory=with_limits_of(target, device_limits(NAME)).max_shared_memory,
+        shared_memory=limits.max_shared_memory,
+        max_threads_per_block=limits.max_threads_per_block,
+        max_block_size=limits.max_block_size,
+        max_grid_size=limits.max_grid_size,
+        max_storage_buffers=int(options.get(STORAGE_BUFFERS, table["limits"][STORAGE_BUFFERS])),
+        subgroup_size=_subgroup_size(target),
     )
+
+
+def _subgroup_size(target: Target) -> int:
+    return int(dict(target.options).get(SUBGROUP_SIZE, 0))
 
 
 def _version(text: str) -> tuple[int, int]:
@@ -163,6 +190,8 @@ def target_kind() -> TargetKind:
             KeyDescription("version", "string", "The least version of Vulkan that devices have."),
             *(KeyDescription(name, "boolean", meaning) for name, meaning in table["features"].items()),
             KeyDescription(PUSH_CONSTANTS, "integer", "How many bytes of push constants devices have."),
+            KeyDescription(STORAGE_BUFFERS, "integer", "How many arrays a kernel can have, where it has no addresses."),
+            KeyDescription(SUBGROUP_SIZE, "integer", "How many threads every subgroup has, or can be made to have."),
             *LAUNCH_LIMITS,
             FROM_DEVICE,
         ),

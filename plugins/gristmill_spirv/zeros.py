@@ -12,8 +12,9 @@ import math
 
 from gristmill.ir.dtype import DType
 from gristmill_spirv.context import FunctionContext
-from gristmill_spirv.enumerants import BuiltIn, Decoration, Op, StorageClass
+from gristmill_spirv.enumerants import Op
 from gristmill_spirv.registers import constant, float_from_bits, width_of, word, word_constant
+from gristmill_spirv.threads import thread_number
 
 
 def float_constant(context: FunctionContext, dtype: DType, value: float) -> int:
@@ -25,7 +26,7 @@ def float_constant(context: FunctionContext, dtype: DType, value: float) -> int:
 
 def _hidden_zero(context: FunctionContext, dtype: DType, negative: bool) -> int:
     writer, type_ = context.writer, word(context.writer)
-    number = writer.value(Op.Load, type_, _thread_number(context))
+    number = thread_number(context)
     zero = writer.value(Op.ShiftRightLogical, type_, number, word_constant(writer, 31))
     upper = zero
     if negative:
@@ -35,16 +36,3 @@ def _hidden_zero(context: FunctionContext, dtype: DType, negative: bool) -> int:
         pair = writer.value(Op.CompositeConstruct, writer.module.vector(type_, 2), zero, upper)
         return float_from_bits(writer, dtype, pair)
     return float_from_bits(writer, dtype, upper)
-
-
-def _thread_number(context: FunctionContext) -> int:
-    """The variable with the number of the thread in its block, which is far below 2**31."""
-    state, module = context.kernel, context.writer.module
-    if not state.thread_number:
-        pointer = module.pointer(StorageClass.Input, word(context.writer))
-        state.thread_number = module.variable(pointer, StorageClass.Input)
-        module.decorate(state.thread_number, Decoration.BuiltIn, BuiltIn.LocalInvocationIndex)
-        module.name(state.thread_number, "thread_number")
-        state.interface.variables.append(state.thread_number)
-        state.interface.inputs.add(state.thread_number)
-    return state.thread_number

@@ -73,3 +73,59 @@ def test_too_much_shared_memory(tmp_path: Path) -> None:
     assert "16640 bytes" in found.message
     assert "16384" in found.message
     assert "`max_shared_memory`" in found.hint
+
+
+@pytest.mark.parametrize(
+    ("loop", "target", "message", "key"),
+    [
+        (
+            'for t in T.thread_binding(512, thread="threadIdx.x"):',
+            '{ kind = "vulkan", max_block_size_x = 1024 }',
+            "the kernel `f_kernel` takes 512 threads of a block, and target `vulkan",
+            "max_threads_per_block",
+        ),
+        (
+            'for t in T.thread_binding(128, thread="threadIdx.z"):',
+            '"vulkan"',
+            "`threadIdx.z` in the kernel `f_kernel` takes 128 threads of a block, and target `vulkan",
+            "max_block_size_z",
+        ),
+        (
+            'for t in T.thread_binding(70000, thread="blockIdx.y"):',
+            '"vulkan"',
+            "`blockIdx.y` in the kernel `f_kernel` takes 70000 blocks, and target `vulkan",
+            "max_grid_size_y",
+        ),
+    ],
+)
+def test_launches_over_the_limits(loop: str, target: str, message: str, key: str, tmp_path: Path) -> None:
+    body = [loop, "    x[t] = x[t] + T.float32(1)"]
+    (found,) = refusal(tmp_path, 'x: T.Buffer((70000,), "float32")', body, target).diagnostics
+    assert found.code == "GM0683"
+    assert found.message.startswith(message)
+    assert f"`{key}`" in found.hint
+    assert found.place is not None
+
+
+def test_more_arrays_than_can_be_bound(tmp_path: Path) -> None:
+    names = [f"a{number}" for number in range(31)]
+    parameters = ", ".join(f'{name}: T.Buffer((64,), "float32")' for name in names)
+    body = ["for i in range(64):", *(f"    {name}[i] = T.float32(1)" for name in names)]
+    (found,) = refusal(tmp_path, parameters, body).diagnostics
+    assert found.code == "GM0683"
+    assert "takes 31 arrays" in found.message
+    assert "`max_storage_buffers`" in found.hint
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ("subgroup_size = 12", "`subgroup_size` is 12; it is one of 4, 8, 16, 32, 64, 128"),
+        ("subgroup_shuffle = true", "`subgroup_shuffle` needs `subgroup_size`"),
+        ("max_storage_buffers = 2", "`max_storage_buffers` is 2; every device has 4 or more"),
+    ],
+)
+def test_targets_that_no_device_is(keys: str, message: str, tmp_path: Path) -> None:
+    body = ["for i in range(64):", "    x[i] = T.float32(1)"]
+    (found,) = refusal(tmp_path, 'x: T.Buffer((64,), "float32")', body, f'{{ kind = "vulkan", {keys} }}').diagnostics
+    assert message in found.message
