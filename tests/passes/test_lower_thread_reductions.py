@@ -499,3 +499,18 @@ def f(a: T.Buffer((37,), "float32"), c: T.Buffer((3,), "float32")):
     a, c = values_of("float32", 37), np.zeros(3, "float32")
     Executor(lowered(copied if scope else plain)).call("f", [a, c])
     assert c.tolist() == [a.max(), 37, a.min()]
+
+
+@pytest.mark.parametrize(
+    ("body", "hint"),
+    [
+        ("c[0] = c[0] - a[v]", "`c[0] += -x`"),
+        ("if a[v] > 0:\n                c[0] = c[0] + a[v]", "if x > limit else 0"),
+        ("c[0] = a[v]", "write each result as"),
+    ],
+)
+def test_what_is_close_to_a_reduction_is_told_what_to_write(body, hint):
+    text = ONE_EACH.format(n=4, dtype="float32", start=0, update="X").replace("c[0] = X", body)
+    with pytest.raises(UserError, match="another order") as caught:
+        lowered(text)
+    assert hint in caught.value.diagnostics[0].hint

@@ -195,6 +195,10 @@ class Reduction:
                 continue
             update = _update_of(part) if isinstance(part, Store) else None
             if update is None:
+                if isinstance(part, If):
+                    hint = "take no branch but a value that changes nothing: `c[0] += x if x > limit else 0`"
+                elif isinstance(part, Store) and isinstance(part.value, e.Sub):
+                    hint = "add what is subtracted, negated: `c[0] += -x`"
                 self.refuse("is no reduction that can be done in another order", hint, getattr(part, "span", None))
             found.append(update)
         for update in found:
