@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import threading
 import time
 import weakref
 from collections import deque
@@ -18,10 +17,14 @@ from gristmill.plugin.artifacts import Capabilities, KernelRecord, Scalar
 from gristmill.plugin.device_limits import as_properties
 from gristmill.plugin.protocols import NativeLaunch
 from gristmill.runtime.launch_checks import check_launch
+from gristmill.runtime.native_support import NoSupport
+from gristmill_vulkan.code import VulkanCode
+from gristmill_vulkan.device_lock import DeviceLock
 from gristmill_vulkan.instance import Instance
-from gristmill_vulkan.kernels import Kernel, kernel_form
+from gristmill_vulkan.kernels import Kernel
 from gristmill_vulkan.logical import LogicalDevice
 from gristmill_vulkan.memory import BLOCK_BYTES, Allocation, Memory
+from gristmill_vulkan.native_recording import NativeRecording, native_code, native_launch
 from gristmill_vulkan.physical import PhysicalDevice
 from gristmill_vulkan.recording import Recorder
 from gristmill_vulkan.results import DeviceGoneError, DeviceMemoryError, VulkanError
@@ -49,7 +52,7 @@ class _Parts:
     """
 
     def __init__(self, name: str, instance: Instance, physical: PhysicalDevice, without: Set[str]) -> None:
-        self.lock = threading.RLock()
+        self.lock = DeviceLock()
         self.process = os.getpid()
         self.is_closed = False
         self.kernels: weakref.WeakValueDictionary[int, Kernel] = weakref.WeakValueDictionary()
@@ -57,6 +60,10 @@ class _Parts:
         self.memory: Memory | None = None
         self.stream: Stream | None = None
         self.logical = LogicalDevice(instance, physical, without, name)
+
+    def is_open(self) -> bool:
+        """Whether anything may still be recorded."""
+        return not self.is_closed and not self.logical.api.is_lost
 
     def close(self) -> None:
         """Wait until the device is idle, and destroy everything. Never raises for what the driver says."""
@@ -126,6 +133,17 @@ class VulkanDevice:
         self._dead: deque[Allocation] = deque()
         self._owned: weakref.WeakKeyDictionary[Array, _Owned] = weakref.WeakKeyDictionary()
         self._native: NativeLaunch | None = None
+        code = native_code()
+        self.native: NativeRecording | None = None
+        self.native_reason = ""
+        """Why launches go through Python; empty where they do not."""
+        if isinstance(code, NoSupport):
+            self.native_reason = code.reason
+        else:
+            self.native = NativeRecording(
+                code, self.recorder, self.stream, self._limits.max_grid_size, self._parts.is_open
+            )
+            self._lock.share(self.native)
         instance.devices.add(self)
 
     @property
@@ -288,6 +306,18 @@ class VulkanDevice:
             self._check_usable()
             self.collect()
             self.recorder.record(found, pipeline, args, grid)  # type: ignore[arg-type]
+            if self.native is not None:
+                self.native.launched(found, pipeline, block, dynamic_shared)
+            is_full = self.stream.is_full
+        if is_full:
+            self.stream.wait_for_room()
+
+    def submit_if_due(self) -> None:
+        """Submit what machine code has recorded, if it is time to; wait if too much is queued. Raises VulkanError."""
+        with self._lock:
+            self._check_usable()
+            self.collect()
+            self.stream.flush_if_due()
             is_full = self.stream.is_full
         if is_full:
             self.stream.wait_for_room()
@@ -298,7 +328,7 @@ class VulkanDevice:
 
         with self._lock:
             if self._native is None:
-                self._native = callbacks_of(self)
+                self._native = callbacks_of(self) if self.native is None else native_launch(self, self.native)
             return self._native
 
     def synchronize(self) -> None:
@@ -326,38 +356,6 @@ class _Owned:
     def __init__(self, device: VulkanDevice, size: int) -> None:
         self.allocation = device._allocate(size, 1)
         weakref.finalize(self, device._dead.append, self.allocation).atexit = False
-
-
-class VulkanCode:
-    """The kernels of one blob on the device."""
-
-    def __init__(self, device: VulkanDevice, data: bytes, records: Sequence[KernelRecord]) -> None:
-        self._device = device
-        self._handles: dict[str, int] = {}
-        self._kept: list[Kernel] = []
-        try:
-            for record in records:
-                form = kernel_form(record, len(data))
-                code = data[form.start : form.start + form.size]
-                kernel = Kernel(device.logical, device.logical.api.ffi.NULL, code, record, form)
-                self._kept.append(kernel)
-                with device._lock:
-                    number = next(device._numbers)
-                    device._kernels[number] = kernel
-                self._handles[record.name] = number
-        except BaseException:
-            for kernel in self._kept:
-                kernel.destroy()
-            raise
-        weakref.finalize(self, device._unloaded.extend, self._kept).atexit = False
-
-    def handle(self, kernel: str) -> int:
-        """What stands for the kernel in a context table; valid as long as this object lives."""
-        return self._handles[kernel]
-
-    def function(self, entry: str) -> Any:
-        """Kernels are launched by host functions; they are no functions themselves."""
-        raise KeyError(entry)
 
 
 def _limits(physical: PhysicalDevice) -> Capabilities:

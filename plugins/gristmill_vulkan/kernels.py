@@ -16,6 +16,8 @@ COMPUTE_STAGE = 0x20
 _FORMS = ("push", "uniform", "address", "address_block")
 _SLOT_FORMS = ("address", "offset", "i32", "i64", "f32", "f64")
 _PUSH_DESCRIPTOR_LAYOUT = 0x1
+_FOR_PUSH_DESCRIPTORS, _COMPUTE = 1, 1
+"""VkDescriptorUpdateTemplateType and VkPipelineBindPoint."""
 _LARGEST_BLOCK = 1 << 16
 
 
@@ -112,6 +114,8 @@ class Kernel:
         self.set_layout: Any = None
         self.layout: Any = None
         self.template: Any = None
+        self.native_state: tuple[Any, ...] | None = None
+        """What machine code that launches the kernel reads, if there is any; the kernel keeps it."""
         self.uses_push_descriptors = PUSH_DESCRIPTORS in device.extensions
         try:
             self._make(code)
@@ -154,6 +158,38 @@ class Kernel:
         made = ffi.new("VkDescriptorSetLayout *")
         api.call("vkCreateDescriptorSetLayout", self.device.handle, info, ffi.NULL, made)
         self.set_layout = made[0]
+
+    def update_template(self) -> Any:
+        """The template for pushing all descriptors at once, made at first use; None where there are none. Raises VulkanError."""
+        count = self.form.buffers + (self.form.arguments == "uniform")
+        if self.template is None and self.uses_push_descriptors and count:
+            api, ffi = self.device.api, self.device.api.ffi
+            size = ffi.sizeof("VkDescriptorBufferInfo")
+            entries = ffi.new(
+                "VkDescriptorUpdateTemplateEntry[]",
+                [
+                    {
+                        "dstBinding": place,
+                        "descriptorCount": 1,
+                        "descriptorType": STORAGE_BUFFER if place < self.form.buffers else UNIFORM_BUFFER,
+                        "offset": size * place,
+                        "stride": size,
+                    }
+                    for place in range(count)
+                ],
+            )
+            info = api.new(
+                "VkDescriptorUpdateTemplateCreateInfo",
+                descriptorUpdateEntryCount=count,
+                pDescriptorUpdateEntries=entries,
+                templateType=_FOR_PUSH_DESCRIPTORS,
+                pipelineBindPoint=_COMPUTE,
+                pipelineLayout=self.layout,
+            )
+            made = ffi.new("VkDescriptorUpdateTemplate *")
+            api.call("vkCreateDescriptorUpdateTemplate", self.device.handle, info, ffi.NULL, made)
+            self.template = made[0]
+        return self.template
 
     def pipeline(self, block: tuple[int, int, int], dynamic_shared: int) -> Any:
         """The pipeline for blocks of that many threads and so many bytes of dynamic shared memory."""
@@ -199,10 +235,11 @@ class Kernel:
                 api.run("vkDestroyPipeline", device, pipeline, null)
             self._pipelines.clear()
             for name, handle in (
+                ("vkDestroyDescriptorUpdateTemplate", self.template),
                 ("vkDestroyPipelineLayout", self.layout),
                 ("vkDestroyDescriptorSetLayout", self.set_layout),
                 ("vkDestroyShaderModule", self.module),
             ):
                 if handle is not None:
                     api.run(name, device, handle, null)
-            self.layout = self.set_layout = self.module = None
+            self.template = self.layout = self.set_layout = self.module = None

@@ -37,7 +37,7 @@ class Recorder:
         self.storage_alignment: int = limits["storage_alignment"]
         self.uniform_alignment: int = limits["uniform_alignment"]
         self.largest_range: int = limits["max_storage_buffer_range"]
-        self._nothing = memory.allocate(256)
+        self.nothing = memory.allocate(256)
         """What is bound for an array without elements."""
 
     def record(
@@ -116,7 +116,7 @@ class Recorder:
         self, record: KernelRecord, argument: str, place: tuple[Allocation, int] | None, data: bytearray, slot: int
     ) -> tuple[Any, int, int]:
         """The buffer, offset and range to bind for an array; how much later it starts goes into the block."""
-        allocation, offset = place if place is not None else (self._nothing, 0)
+        allocation, offset = place if place is not None else (self.nothing, 0)
         start = offset // self.storage_alignment * self.storage_alignment
         struct.pack_into("<I", data, slot, offset - start)
         # Rounded up to whole words, which the allocation has room for.

@@ -10,12 +10,12 @@ only to look: other threads go on launching meanwhile.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from gristmill_vulkan.device_lock import DeviceLock
 from gristmill_vulkan.hazards import needs_barrier, note
 from gristmill_vulkan.logical import LogicalDevice
 from gristmill_vulkan.memory import Allocation, Memory
@@ -36,13 +36,13 @@ _ONE_TIME = 0x1
 _READ_WRITE = 0x20 | 0x40 | 0x800 | 0x1000 | 0x8
 _WRITES = 0x40 | 0x1000
 _HOST_READ = 0x2000
-_WORK_STAGES, _HOST_STAGE = 0x800 | 0x1000, 0x4000
+WORK_STAGES, _HOST_STAGE = 0x800 | 0x1000, 0x4000
 
 
 class Stream:
     """The queue of a device."""
 
-    def __init__(self, device: LogicalDevice, memory: Memory, lock: threading.RLock) -> None:
+    def __init__(self, device: LogicalDevice, memory: Memory, lock: DeviceLock) -> None:
         """Raises VulkanError."""
         self.device = device
         self.memory = memory
@@ -65,7 +65,7 @@ class Stream:
         self._idle: list[Submission] = []
         self._watched: set[Submission] = set()
         """Those that threads look at without the lock."""
-        self._before = api.new("VkMemoryBarrier", srcAccessMask=_WRITES, dstAccessMask=_READ_WRITE)
+        self.before = api.new("VkMemoryBarrier", srcAccessMask=_WRITES, dstAccessMask=_READ_WRITE)
         self._to_host = api.new("VkMemoryBarrier", srcAccessMask=_WRITES, dstAccessMask=_HOST_READ)
 
     # Recording
@@ -86,12 +86,16 @@ class Stream:
 
     def barrier(self) -> None:
         """Make all that comes after wait for all that came before."""
-        self._record_barrier(self._before, _WORK_STAGES)
+        self._record_barrier(self.before, WORK_STAGES)
         self.epoch += 1
 
     def count(self) -> None:
-        """A command was recorded: submit if there are enough of them, or if the device has nothing to do."""
+        """A command was recorded: submit if it is time to."""
         self.recorded += 1
+        self.flush_if_due()
+
+    def flush_if_due(self) -> None:
+        """Submit if enough is recorded, if the first was recorded long ago, or if the device has nothing to do."""
         if self.recorded < LARGEST_BATCH and time.perf_counter() - self._begun < _LONGEST_BATCH_SECONDS:
             self.poll()
             if self._submitted:
@@ -159,8 +163,19 @@ class Stream:
         assert self.recording is not None
         null = self.api.ffi.NULL
         self.api.run(
-            "vkCmdPipelineBarrier", self.recording.commands, _WORK_STAGES, after, 0, 1, barrier, 0, null, 0, null
+            "vkCmdPipelineBarrier", self.recording.commands, WORK_STAGES, after, 0, 1, barrier, 0, null, 0, null
         )
+
+    @property
+    def deadline(self) -> int:
+        """When what is being recorded is to be submitted at the latest, in nanoseconds of the monotonic clock."""
+        return int((self._begun + _LONGEST_BATCH_SECONDS) * 1e9)
+
+    @property
+    def last_fence(self) -> Any:
+        """What is signalled when the device has done all that is submitted; None where nothing is known to be."""
+        last = self._submitted[-1] if self._submitted else None
+        return last.fence if last is not None and last.is_submitted else None
 
     # Submitting
 

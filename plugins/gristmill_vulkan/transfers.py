@@ -8,10 +8,10 @@ on the host and copying by the device overlap. The device's lock is held only to
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections import deque
 from typing import TYPE_CHECKING
 
+from gristmill_vulkan.device_lock import DeviceLock
 from gristmill_vulkan.logical import LogicalDevice
 from gristmill_vulkan.memory import Allocation, Memory
 from gristmill_vulkan.stream import Stream
@@ -32,7 +32,7 @@ class Transfers:
         device: LogicalDevice,
         memory: Memory,
         stream: Stream,
-        lock: threading.RLock,
+        lock: DeviceLock,
         chunk_bytes: int = CHUNK_BYTES,
     ) -> None:
         self.device = device
