@@ -24,6 +24,7 @@ from gristmill.passes.lower_buffer_arguments import LowerBufferArguments
 from gristmill.passes.lower_mathematics import LowerMathematics
 from gristmill.passes.lower_thread_reductions import LowerThreadReductions
 from gristmill.passes.manager import Pass, Pipeline, Step
+from gristmill.passes.narrow_indices import NarrowIndices
 from gristmill.passes.options import Maker, unknown_pass
 from gristmill.passes.remove_dead_code import RemoveDeadCode
 from gristmill.passes.reuse_shared_memory import ReuseSharedMemory
@@ -102,6 +103,7 @@ PHASES: tuple[Phase, ...] = (
     Phase(
         "host",
         "Public functions get the packed interface, which checks its arguments and calls the plain function.",
+        (Planned(NarrowIndices, "while kernels and what launches them are in one module", devices=True),),
     ),
     Phase(
         "memory",
