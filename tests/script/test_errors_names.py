@@ -44,6 +44,13 @@ def f(x: T.Buffer(("n",), "float32")):
     x[0] = __shfl_xor_sync(7, x[0], 1)
            ^^^^^^^^^^^^^^^ GM0245 write `T.warp_shuffle_xor(x, mask)`
 """,
+    "a list for memory": """
+@T.prim_func
+def f(x: T.Buffer(("n",), "float32")):
+    s = [0.0] * 64
+        ^^^^^^^^^^ GM0267 T.alloc_local((n,), "float32")
+    x[0] = s[0]
+""",
     "module that is not imported": """
 @T.prim_func
 def f(x: T.Buffer(("n",), "float32")):

@@ -192,12 +192,15 @@ def _join(context: Context, node: ast.BinOp, left: tuple[Value, ...] | str) -> V
         return left + right
     if isinstance(node.op, ast.Add) and isinstance(left, str) and isinstance(right, str):
         return left + right
+    hint = "tuples and texts are only joined with their like, by `+`"
+    if isinstance(node.op, ast.Mult) and isinstance(left, tuple):
+        hint = 'memory that a kernel writes is `T.alloc_local((n,), "float32")`, or `T.alloc_shared` for all threads of a block'
     raise context.mistake(
         "GM0267",
         node,
         f"{describe(left)} and {describe(right)} cannot be computed with",
         label="not numbers",
-        hint="tuples and texts are only joined with their like, by `+`",
+        hint=hint,
     )
 
 
