@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import Final
 
-from gristmill_spirv.enumerants import Capability, Decoration, Op, StorageClass
+from gristmill_spirv.enumerants import Capability, Decoration, MemoryModel, Op, StorageClass
 
 MAGIC: Final = 0x07230203
 GENERATOR: Final = 0
@@ -45,8 +45,9 @@ def text_words(text: str) -> list[int]:
 class ModuleBuilder:
     """One module while it is built. Types and constants that are asked for twice are the same id."""
 
-    def __init__(self, version: tuple[int, int]) -> None:
+    def __init__(self, version: tuple[int, int], memory_model: MemoryModel = MemoryModel.GLSL450) -> None:
         self.version = version
+        self.memory_model = memory_model
         self._sections: tuple[list[int], ...] = tuple([] for _ in Section)
         self._bound = 1
         self._capabilities: set[Capability] = set()

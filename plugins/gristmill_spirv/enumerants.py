@@ -242,6 +242,7 @@ class Decoration(IntEnum):
     Restrict = 19
     Aliased = 20
     Volatile = 21
+    Coherent = 23
     NonWritable = 24
     NonReadable = 25
     Binding = 33
@@ -335,6 +336,8 @@ class MemorySemantics(IntFlag):
     UniformMemory = 64
     SubgroupMemory = 128
     WorkgroupMemory = 256
+    MakeAvailable = 0x2000
+    MakeVisible = 0x4000
 
 
 class SelectionControl(IntFlag):
@@ -358,6 +361,9 @@ class MemoryAccess(IntFlag):
     Volatile = 1
     Aligned = 2
     Nontemporal = 4
+    MakePointerAvailable = 8
+    MakePointerVisible = 16
+    NonPrivatePointer = 32
 
 
 class FunctionControl(IntFlag):
@@ -368,34 +374,3 @@ class FunctionControl(IntFlag):
     DontInline = 2
     Pure = 4
     Const = 8
-
-
-class GLSL450(IntEnum):
-    """Instructions of the extended set GLSL.std.450."""
-
-    RoundEven = 2
-    Trunc = 3
-    FAbs = 4
-    SAbs = 5
-    Floor = 8
-    Ceil = 9
-    Exp2 = 29
-    Log2 = 30
-    Sqrt = 31
-    InverseSqrt = 32
-    FMin = 37
-    UMin = 38
-    SMin = 39
-    FMax = 40
-    UMax = 41
-    SMax = 42
-    Fma = 50
-    Frexp = 51
-    Ldexp = 53
-    PackHalf2x16 = 58
-    UnpackHalf2x16 = 62
-    FindILsb = 73
-    FindSMsb = 74
-    FindUMsb = 75
-    NMin = 79
-    NMax = 80

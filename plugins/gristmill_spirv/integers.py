@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from gristmill.ir import expr as ir
 from gristmill.ir.dtype import DType
-from gristmill_spirv.enumerants import GLSL450, Op
+from gristmill_spirv.enumerants import Op
 from gristmill_spirv.function_writer import FunctionWriter
+from gristmill_spirv.glsl450 import GLSL450
 from gristmill_spirv.registers import constant, is_narrow, register_type, select, width_of, word, word_constant
 
 _PLAIN = {

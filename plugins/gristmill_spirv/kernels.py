@@ -20,7 +20,9 @@ from dataclasses import dataclass
 
 from gristmill.ir.dtype import DType
 from gristmill.ir.expr import Var
+from gristmill.ir.functor import walk
 from gristmill.ir.module import Function, Module
+from gristmill.ir.stmt import Barrier, BarrierScope
 from gristmill_spirv.builder import ModuleBuilder, Section, text_words
 from gristmill_spirv.context import FunctionContext, KernelModule
 from gristmill_spirv.enumerants import (
@@ -40,6 +42,9 @@ from gristmill_spirv.places import AddressPlace, Binding, BoundPlace, Interface,
 from gristmill_spirv.profile import Profile
 from gristmill_spirv.registers import word, word_constant
 from gristmill_spirv.threads import declare_block_size, load_thread_numbers
+
+MEMORY_MODEL = "vulkan_memory_model"
+"""The feature of devices that know Vulkan's memory model: what a barrier makes visible is said by scope then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +78,12 @@ def write_kernel(source: Module, kernel: Function, profile: Profile, block: tupl
 
     Raises Unsupported for what the target does not have.
     """
-    builder = ModuleBuilder(profile.spirv)
-    state = KernelModule(source, kernel, profile, builder, Interface(), block)
+    shares = any(
+        isinstance(node, Barrier) and node.scope is BarrierScope.BLOCK_AND_GLOBAL for node in walk(kernel.body)
+    )
+    has_model = shares and MEMORY_MODEL in profile.features
+    builder = ModuleBuilder(profile.spirv, MemoryModel.Vulkan if has_model else MemoryModel.GLSL450)
+    state = KernelModule(source, kernel, profile, builder, Interface(shares), block)
     builder.capability(Capability.Shader)
     writer = FunctionWriter(builder, builder.type_void(), ())
     context = FunctionContext(state, kernel, writer, is_entry=True)
@@ -105,7 +114,12 @@ def _entry_point(state: KernelModule, writer: FunctionWriter) -> None:
         if profile.spirv < (1, 5):
             builder.extension("SPV_KHR_physical_storage_buffer")
     model = AddressingModel.PhysicalStorageBuffer64 if addresses else AddressingModel.Logical
-    builder.write(Section.MEMORY_MODEL, Op.MemoryModel, (model, MemoryModel.GLSL450))
+    if builder.memory_model is MemoryModel.Vulkan:
+        builder.capability(Capability.VulkanMemoryModel)
+        state.features.add(MEMORY_MODEL)
+        if profile.spirv < (1, 5):
+            builder.extension("SPV_KHR_vulkan_memory_model")
+    builder.write(Section.MEMORY_MODEL, Op.MemoryModel, (model, builder.memory_model))
     variables = state.interface.variables
     if profile.spirv < (1, 4):
         variables = [found for found in variables if found in state.interface.inputs]

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 
 from gristmill.ir.dtype import DType
 from gristmill_spirv import floats, integers
-from gristmill_spirv.enumerants import GLSL450, Op
+from gristmill_spirv.enumerants import Op
 from gristmill_spirv.function_writer import FunctionWriter
+from gristmill_spirv.glsl450 import GLSL450
 from gristmill_spirv.registers import constant, register_type, select
 
 Emit = Callable[..., int]

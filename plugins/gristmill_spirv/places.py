@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from gristmill.ir.dtype import DType
 from gristmill_spirv.conversions import from_bits, to_bits
-from gristmill_spirv.enumerants import Capability, Decoration, MemoryAccess, Op, Scope, StorageClass
+from gristmill_spirv.enumerants import Capability, Decoration, MemoryAccess, MemoryModel, Op, Scope, StorageClass
 from gristmill_spirv.function_writer import FunctionWriter
 from gristmill_spirv.integers import halves, joined
 from gristmill_spirv.registers import register_type, word, word_constant
@@ -81,11 +81,15 @@ def element_bits(dtype: DType) -> int:
 class Interface:
     """The variables of a kernel that its entry point names, made when first used."""
 
-    def __init__(self) -> None:
+    def __init__(self, shares_global: bool = False) -> None:
+        self.shares_global = shares_global
+        """Whether threads tell each other something through global memory, so that none may keep it to itself."""
         self.variables: list[int] = []
         """All global variables, in the order of their making."""
         self.inputs: set[int] = set()
         """Those of them that the device fills in."""
+        self.coherent: dict[int, int] = {}
+        """By the type of an element, the structure whose only member is one, and coherent."""
 
     def storage_variable(self, writer: FunctionWriter, binding: Binding, bits: int) -> int:
         """The variable that sees a storage buffer as an array of unsigned integers."""
@@ -104,6 +108,8 @@ class Interface:
         module.decorate(variable, Decoration.Binding, binding.number)
         # Two arrays of the caller may be one, and one buffer may be seen in several widths.
         module.decorate(variable, Decoration.Aliased)
+        if self.shares_global and module.memory_model is MemoryModel.GLSL450:
+            module.decorate(variable, Decoration.Coherent)
         binding.variables[bits] = variable
         self.variables.append(variable)
         return variable
@@ -134,10 +140,10 @@ def load_bits(
     """The bits of an element of global memory, in a register of 32 or 64. ``index`` as :func:`place_index` gives it."""
     type_ = narrow_word(writer, bits)
     if isinstance(place, BoundPlace):
-        found = writer.value(Op.Load, type_, _bound_pointer(writer, interface, place, index, bits))
+        found = writer.value(Op.Load, type_, _bound_pointer(writer, interface, place, index, bits), *access(writer))
     else:
-        pointer = address_pointer(writer, type_, place.address, index, bits // 8)
-        found = writer.value(Op.Load, type_, pointer, MemoryAccess.Aligned, bits // 8)
+        pointer = _pointer_at(writer, interface, type_, place.address, index, bits // 8)
+        found = writer.value(Op.Load, type_, pointer, *access(writer, bits // 8))
     return found if bits >= 32 else writer.value(Op.UConvert, word(writer), found)
 
 
@@ -149,10 +155,23 @@ def store_bits(
     if bits < 32:
         value = writer.value(Op.UConvert, type_, value)
     if isinstance(place, BoundPlace):
-        writer.effect(Op.Store, _bound_pointer(writer, interface, place, index, bits), value)
+        writer.effect(Op.Store, _bound_pointer(writer, interface, place, index, bits), value, *access(writer))
         return
-    pointer = address_pointer(writer, type_, place.address, index, bits // 8)
-    writer.effect(Op.Store, pointer, value, MemoryAccess.Aligned, bits // 8)
+    pointer = _pointer_at(writer, interface, type_, place.address, index, bits // 8)
+    writer.effect(Op.Store, pointer, value, *access(writer, bits // 8))
+
+
+def access(writer: FunctionWriter, alignment: int = 0) -> tuple[int, ...]:
+    """The operands that a load or store of memory ends with that threads share; ``alignment`` in bytes, 0 for none.
+
+    Where the module states Vulkan's memory model, an access is a thread's own affair unless it says otherwise.
+    """
+    said = MemoryAccess.Aligned if alignment else MemoryAccess.None_
+    if writer.module.memory_model is MemoryModel.Vulkan:
+        said |= MemoryAccess.NonPrivatePointer
+    if not said:
+        return ()
+    return (said, alignment) if alignment else (said,)
 
 
 def _bound_pointer(writer: FunctionWriter, interface: Interface, place: BoundPlace, index: int, bits: int) -> int:
@@ -177,10 +196,27 @@ def address_pointer(writer: FunctionWriter, type_: int, address: int, index: int
     return writer.value(Op.ConvertUToPtr, writer.module.pointer(StorageClass.PhysicalStorageBuffer, type_), found)
 
 
+def _pointer_at(writer: FunctionWriter, interface: Interface, type_: int, address: int, index: int, size: int) -> int:
+    """As :func:`address_pointer`, coherent where threads share global memory and no memory model says what they see."""
+    module = writer.module
+    if not interface.shares_global or module.memory_model is MemoryModel.Vulkan:
+        return address_pointer(writer, type_, address, index, size)
+    # Only variables and members of structures can be coherent.
+    block = interface.coherent.get(type_)
+    if block is None:
+        block = interface.coherent[type_] = module.fresh(Op.TypeStruct, type_)
+        module.decorate(block, Decoration.Block)
+        module.decorate_member(block, 0, Decoration.Offset, 0)
+        module.decorate_member(block, 0, Decoration.Coherent)
+    pointer = address_pointer(writer, block, address, index, size)
+    element = module.pointer(StorageClass.PhysicalStorageBuffer, type_)
+    return writer.value(Op.AccessChain, element, pointer, word_constant(writer, 0))
+
+
 def load_variable(writer: FunctionWriter, place: VariablePlace, index: int, dtype: DType) -> int:
     """An element of shared or local memory as a register of a type as wide as the memory's own."""
     type_ = register_type(writer.module, place.element)
-    found = writer.value(Op.Load, type_, variable_pointer(writer, place, index))
+    found = writer.value(Op.Load, type_, variable_pointer(writer, place, index), *_variable_access(writer, place))
     if dtype == place.element:
         return found
     return from_bits(writer, to_bits(writer, found, place.element), dtype)
@@ -190,7 +226,11 @@ def store_variable(writer: FunctionWriter, place: VariablePlace, index: int, dty
     """Write a register to an element of shared or local memory."""
     if dtype != place.element:
         value = from_bits(writer, to_bits(writer, value, dtype), place.element)
-    writer.effect(Op.Store, variable_pointer(writer, place, index), value)
+    writer.effect(Op.Store, variable_pointer(writer, place, index), value, *_variable_access(writer, place))
+
+
+def _variable_access(writer: FunctionWriter, place: VariablePlace) -> tuple[int, ...]:
+    return access(writer) if place.storage is StorageClass.Workgroup else ()
 
 
 def variable_pointer(writer: FunctionWriter, place: VariablePlace, index: int) -> int:
@@ -211,12 +251,14 @@ def load_words(writer: FunctionWriter, place: WordPlace, index: int, bits: int) 
     type_ = word(writer)
     if bits == 64:
         first = writer.value(Op.ShiftLeftLogical, type_, index, word_constant(writer, 1))
-        low, high = (writer.value(Op.Load, type_, pointer) for pointer in _pair_of_words(writer, place, first))
+        pointers = _pair_of_words(writer, place, first)
+        low, high = (writer.value(Op.Load, type_, pointer, *access(writer)) for pointer in pointers)
         return joined(writer, low, high)
     if bits == 32:
-        return writer.value(Op.Load, type_, _word_pointer(writer, place, index))
+        return writer.value(Op.Load, type_, _word_pointer(writer, place, index), *access(writer))
     pointer, shift = _part_of_word(writer, place, index, bits)
-    shifted = writer.value(Op.ShiftRightLogical, type_, writer.value(Op.Load, type_, pointer), shift)
+    whole = writer.value(Op.Load, type_, pointer, *access(writer))
+    shifted = writer.value(Op.ShiftRightLogical, type_, whole, shift)
     return writer.value(Op.BitwiseAnd, type_, shifted, word_constant(writer, (1 << bits) - 1))
 
 
@@ -226,10 +268,10 @@ def store_words(writer: FunctionWriter, place: WordPlace, index: int, bits: int,
     if bits == 64:
         first = writer.value(Op.ShiftLeftLogical, type_, index, word_constant(writer, 1))
         for pointer, half in zip(_pair_of_words(writer, place, first), halves(writer, value), strict=True):
-            writer.effect(Op.Store, pointer, half)
+            writer.effect(Op.Store, pointer, half, *access(writer))
         return
     if bits == 32:
-        writer.effect(Op.Store, _word_pointer(writer, place, index), value)
+        writer.effect(Op.Store, _word_pointer(writer, place, index), value, *access(writer))
         return
     pointer, shift = _part_of_word(writer, place, index, bits)
     mask = word_constant(writer, (1 << bits) - 1)

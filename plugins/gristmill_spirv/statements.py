@@ -12,7 +12,7 @@ from gristmill_spirv import memory
 from gristmill_spirv.allocation import allocate
 from gristmill_spirv.context import FunctionContext
 from gristmill_spirv.conversions import cast
-from gristmill_spirv.enumerants import Capability, MemorySemantics, Op
+from gristmill_spirv.enumerants import Capability, MemoryModel, MemorySemantics, Op
 from gristmill_spirv.enumerants import Scope as Group
 from gristmill_spirv.integers import wrap
 from gristmill_spirv.refusals import refused_construct
@@ -164,8 +164,10 @@ class Statements(Functor[None], over=STATEMENTS):
             self.context.kernel.features.add("subgroup_basic")
             self.writer.module.capability(Capability.GroupNonUniform)
             scope = Group.Subgroup
-        group = word_constant(self.writer, scope)
-        self.writer.effect(Op.ControlBarrier, group, group, word_constant(self.writer, _SEEN[node.scope]))
+        group, seen = word_constant(self.writer, scope), _SEEN[node.scope]
+        if self.writer.module.memory_model is MemoryModel.Vulkan:
+            seen |= MemorySemantics.MakeAvailable | MemorySemantics.MakeVisible
+        self.writer.effect(Op.ControlBarrier, group, group, word_constant(self.writer, seen))
 
     # Refused --------------------------------------------------------------------------------------------------------
 
