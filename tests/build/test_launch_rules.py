@@ -221,3 +221,30 @@ def f(x: T.Buffer((64,), "float32"), most: T.int64):
     assert found.notes[0].message == "in the thread or iteration threadIdx.x = 50"
     call(backend, text, x, 64)
     assert x.all()
+
+
+LOOPS = """@T.prim_func
+def f(x: T.Buffer((8,), "int32"), n: T.int64, m: T.int64):
+    for i in T.parallel(n):
+        for j in T.parallel(m):
+            if 0 <= i * m + j < 8:
+                x[i * m + j] = 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("n", "m"), [(2**32, 2**32), (2**62, 4), (2**63 - 1, 1), (1, 2**63 - 1), (2**63 - 1, 2**63 - 1), (2**31, 2**33)]
+)
+def test_more_iterations_than_numbers_are_not_taken_as_none(backend: ReferenceBackend, n: int, m: int) -> None:
+    """Their number wraps in int64: the launch is refused as too large, and not left out as empty."""
+    x = np.zeros(8, np.int32)
+    with pytest.raises(UserError, match="GM0920"):
+        call(backend, LOOPS, x, n, m)
+    assert not x.any()
+
+
+@pytest.mark.parametrize(("n", "m"), [(0, 2**63 - 1), (-5, -7), (-(2**63), 1), (2**62, 0), (2, 3)])
+def test_iterations_that_can_be_counted_are_launched(backend: ReferenceBackend, n: int, m: int) -> None:
+    x = np.zeros(8, np.int32)
+    call(backend, LOOPS, x, n, m)
+    assert x.sum() == max(n, 0) * max(m, 0)

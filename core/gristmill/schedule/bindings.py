@@ -109,7 +109,9 @@ class _Launch:
 
     def of(self, nest: Nest) -> Stmt | None:
         """The launch; None if none pays."""
-        self.space = IterationSpace(nest.parallel, self.simplifier)
+        params = self.teams.finder.function.params
+        shapes = [param.shape for param in params if isinstance(param, Buffer)]
+        self.space = IterationSpace(nest.parallel, self.simplifier, shapes)
         names, body = _with_values_of_host(_in_thread(sequence(*self.space.coordinates, nest.body)))
         team = self.team(body)
         if team is None:
