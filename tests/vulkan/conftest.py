@@ -29,20 +29,26 @@ SETS = "VK_KHR_push_descriptor"
 
 @dataclass(frozen=True)
 class Way:
-    """How arguments reach kernels: the form of the code, and what of the device is switched off."""
+    """How arguments reach kernels: the form of the code, what of the device is switched off, and who records."""
 
     arguments: str
     without: frozenset[str] = frozenset()
+    is_native: bool = True
+    """Whether launches are recorded by native support code; with descriptor sets they never are."""
 
 
 WAYS = {
     "push descriptors": Way("push"),
+    "push descriptors, in Python": Way("push", is_native=False),
     "descriptor sets": Way("push", frozenset([SETS])),
     "issued addresses": Way("push", frozenset(["address"])),
     "uniform buffer": Way("uniform"),
+    "uniform buffer, in Python": Way("uniform", is_native=False),
     "uniform buffer in sets": Way("uniform", frozenset([SETS, "address"])),
     "addresses": Way("address"),
+    "addresses, in Python": Way("address", is_native=False),
     "addresses of blocks": Way("address_block"),
+    "addresses of blocks, in Python": Way("address_block", is_native=False),
     "staging copies": Way("push", frozenset(["mapped_arrays"])),
     "staging copies, addresses": Way("address", frozenset(["mapped_arrays"])),
 }
@@ -81,6 +87,11 @@ def packs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         for name in TARGETS
         for prefix, functions in (("", ""), ("few_", few))
     )
+    modules += (
+        '\n[[module]]\nname = "few_double"\nsource = "kernels.py"\ntargets = ["push"]\nfunctions = ["double"]'
+        '\n[[module]]\nname = "with_cpu"\nsource = "kernels.py"\ntargets = ["push", "cpu"]\nfunctions = ["double"]'
+    )
+    targets += '\ncpu = "cpu"'
     (folder / "kernels.toml").write_text(f'schema = 1\n[project]\nname = "p"\n[targets]\n{targets}\n{modules}\n')
     gristmill.build(folder / "kernels.toml")
     return {path.stem: path for path in (folder / "build/kernels").glob("*.kpack")}
@@ -99,7 +110,9 @@ class Ready:
 def ready(request: pytest.FixtureRequest, driver: Driver, packs: dict[str, Path]) -> Iterator[Ready]:
     """Each way in turn."""
     way = WAYS[request.param]
-    device = driver.open(way.without)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRISTMILL_NATIVE", str(int(way.is_native)))
+        device = driver.open(way.without)
     yield Ready(device, gristmill.load(packs[way.arguments], device=device), way)
     device.synchronize()
     device.close()

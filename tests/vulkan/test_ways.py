@@ -2,7 +2,7 @@
 
 The ways: storage buffers as push descriptors and in descriptor sets, with scalars in push constants and in a uniform
 buffer; addresses in push constants, and in memory; addresses that are the driver's and that are ours; arrays that the
-host sees and that it does not.
+host sees and that it does not; launches that native support code records and that Python does.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ def test_the_way_is_the_one_meant(ready: Ready) -> None:
     assert ready.device.memory.has_addresses == ("address" not in ready.way.without)
     assert ready.device.memory.arrays.is_mapped == ("mapped_arrays" not in ready.way.without)
     assert ready.device.instance.is_validated
+    assert (ready.device.native is not None) == ready.way.is_native
 
 
 @pytest.mark.parametrize("size", [1, 255, 1000, 70001])
