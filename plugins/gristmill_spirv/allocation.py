@@ -11,7 +11,7 @@ from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer, Scope
 from gristmill.ir.span import Span
 from gristmill.ir.stmt import Allocate, View
-from gristmill_spirv.context import FunctionContext, KernelModule
+from gristmill_spirv.context import FunctionContext
 from gristmill_spirv.enumerants import Op, StorageClass
 from gristmill_spirv.places import VariablePlace, WordPlace
 from gristmill_spirv.refusals import refused_construct
@@ -46,6 +46,10 @@ def allocate(context: FunctionContext, node: Allocate) -> None:
 
 def _local(context: FunctionContext, buffer: Buffer, span: Span | None) -> None:
     writer = context.writer
+    if _is_seen_otherwise(context, buffer):
+        array = _array(context, word(writer), _word_count(context, buffer, span))
+        context.places[buffer.data] = WordPlace(writer.variable(array), array, storage=StorageClass.Function)
+        return
     element = register_type(writer.module, buffer.dtype.element)
     is_array = bool(buffer.shape) or buffer.dtype.is_vector
     pointee = _array(context, element, _count(context, buffer, span)) if is_array else element
@@ -57,8 +61,8 @@ def _local(context: FunctionContext, buffer: Buffer, span: Span | None) -> None:
 def _shared(context: FunctionContext, buffer: Buffer, span: Span | None) -> None:
     writer, kernel = context.writer, context.kernel
     count = _count(context, buffer, span)
-    if _is_seen_otherwise(kernel, buffer):
-        words = -(-count * buffer.dtype.element.bytes // _WORD_BYTES)
+    if _is_seen_otherwise(context, buffer):
+        words = _word_count(context, buffer, span)
         kernel.shared_bytes += words * _WORD_BYTES
         context.places[buffer.data] = _words(context, buffer, _array(context, word(writer), words))
         return
@@ -82,8 +86,8 @@ def _warp(context: FunctionContext, buffer: Buffer, span: Span | None) -> None:
     warps = -(-most_threads(kernel) // size)
     count = _count(context, buffer, span)
     warp = writer.value(Op.UDiv, word(writer), thread_number(context), word_constant(writer, size))
-    if _is_seen_otherwise(kernel, buffer):
-        words = -(-count * buffer.dtype.element.bytes // _WORD_BYTES)
+    if _is_seen_otherwise(context, buffer):
+        words = _word_count(context, buffer, span)
         kernel.shared_bytes += words * warps * _WORD_BYTES
         place = _words(context, buffer, _array(context, word(writer), words * warps))
         start = writer.value(Op.IMul, word(writer), warp, word_constant(writer, words * _WORD_BYTES))
@@ -109,17 +113,21 @@ def _words(context: FunctionContext, buffer: Buffer, array: int) -> WordPlace:
     variable = module.variable(module.pointer(StorageClass.Workgroup, array), StorageClass.Workgroup)
     module.name(variable, buffer.name)
     context.kernel.interface.variables.append(variable)
-    return WordPlace(variable)
+    return WordPlace(variable, array)
 
 
-def _is_seen_otherwise(kernel: KernelModule, buffer: Buffer) -> bool:
-    """Whether some view of a shared array has elements of another width, or narrow ones of another type.
+def _word_count(context: FunctionContext, buffer: Buffer, span: Span | None) -> int:
+    return -(-_count(context, buffer, span) * buffer.dtype.element.bytes // _WORD_BYTES)
+
+
+def _is_seen_otherwise(context: FunctionContext, buffer: Buffer) -> bool:
+    """Whether some view of an array of the function has elements of another width, or narrow ones of another type.
 
     Helpers are given their pointers' element types, so the calls of them say what they see.
     """
     own = buffer.dtype.element
     data = {buffer.data}
-    for node in walk(kernel.kernel.body):
+    for node in walk(context.function.body):
         if isinstance(node, View):
             source = node.buffer.data if node.source is None else _root(node.source)
             if source in data:
@@ -127,7 +135,7 @@ def _is_seen_otherwise(kernel: KernelModule, buffer: Buffer) -> bool:
                 if _differ(own, node.buffer.dtype.element):
                     return True
         elif isinstance(node, CallFunction):
-            callee = kernel.source.get(node.function)
+            callee = context.kernel.source.get(node.function)
             for argument, param in zip(node.args, callee.params if callee is not None else (), strict=False):
                 if argument.dtype.is_handle and _root(argument) in data:
                     pointer = param.pointer if isinstance(param, Var) else None

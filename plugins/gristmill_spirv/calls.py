@@ -6,6 +6,8 @@ array) is part of which function is called, and only the number of bytes is pass
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gristmill.ir.dtype import DType
 from gristmill.ir.expr import CallFunction, Var
 from gristmill.ir.module import Function
@@ -48,7 +50,7 @@ def _passed(place: Place) -> list[int]:
     if isinstance(place, AddressPlace):
         return [place.address]
     found = [place.offset] if place.offset else []
-    if isinstance(place, VariablePlace) and place.storage is StorageClass.Function:
+    if isinstance(place, (VariablePlace, WordPlace)) and place.storage is StorageClass.Function:
         found.append(place.variable)
     return found
 
@@ -61,9 +63,9 @@ def _fixed(place: Place | None) -> tuple[object, ...]:
         return ("address",)
     if isinstance(place, BoundPlace):
         return ("bound", place.binding.number, bool(place.offset))
-    if isinstance(place, WordPlace):
-        return ("words", place.variable, bool(place.offset))
     shared = place.variable if place.storage is StorageClass.Workgroup else place.pointee
+    if isinstance(place, WordPlace):
+        return ("words", place.storage, shared, bool(place.offset))
     return (place.storage, shared, place.element, place.is_array, bool(place.offset))
 
 
@@ -90,14 +92,10 @@ def _instance(kernel: KernelModule, callee: Function, given: tuple[Place | None,
             context.places[param] = AddressPlace(next(ids))
         elif isinstance(place, BoundPlace):
             context.places[param] = BoundPlace(place.binding, next(ids) if place.offset else 0)
-        elif isinstance(place, WordPlace):
-            context.places[param] = WordPlace(place.variable, next(ids) if place.offset else 0)
         else:
             offset = next(ids) if place.offset else 0
             variable = next(ids) if place.storage is StorageClass.Function else place.variable
-            context.places[param] = VariablePlace(
-                variable, place.storage, place.element, place.is_array, place.pointee, offset
-            )
+            context.places[param] = replace(place, variable=variable, offset=offset)
     module.name(writer.id, callee.name)
     write_body(context)
     return writer.id
@@ -110,7 +108,7 @@ def _param_types(kernel: KernelModule, dtype: DType, place: Place | None) -> lis
     if isinstance(place, AddressPlace):
         return [module.type_int(64, signed=False)]
     found = [module.type_int(32, signed=False)] if place.offset else []
-    if isinstance(place, VariablePlace) and place.storage is StorageClass.Function:
+    if isinstance(place, (VariablePlace, WordPlace)) and place.storage is StorageClass.Function:
         found.append(module.pointer(StorageClass.Function, place.pointee))
     return found
 

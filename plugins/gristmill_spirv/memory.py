@@ -148,7 +148,7 @@ def moved(context: FunctionContext, place: Place, buffer: Buffer, index: Expr | 
         return AddressPlace(writer.value(Op.IAdd, type_, place.address, count))
     offset = writer.value(Op.IAdd, type_, place.offset, count) if place.offset else count
     if isinstance(place, WordPlace):
-        return WordPlace(place.variable, offset)
+        return replace(place, offset=offset)
     return BoundPlace(place.binding, offset)
 
 

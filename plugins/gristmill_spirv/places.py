@@ -8,14 +8,14 @@ time is a number of bytes. There are four kinds:
 * :class:`AddressPlace`: an address (PhysicalStorageBuffer64).
 * :class:`VariablePlace`: shared or local memory: an array of a type of register, whose elements keep their type. A view
   with another type sees the bits, as long as its elements are as wide.
-* :class:`WordPlace`: shared memory that is seen in several widths, or whose size the launch gives: an array of words of
-  32 bits. Elements that are narrower are written by atomic operations on their word, so that threads that write its
-  other elements at the same time are not disturbed.
+* :class:`WordPlace`: shared or local memory that is seen in several widths, or shared memory whose size the launch gives:
+  an array of words of 32 bits. Elements of shared memory that are narrower are written by atomic operations on their
+  word, so that threads that write its other elements at the same time are not disturbed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gristmill.ir.dtype import DType
 from gristmill_spirv.conversions import from_bits, to_bits
@@ -67,7 +67,10 @@ class WordPlace:
     """``variable`` is an array of uint32; ``offset`` is the id of a number of bytes (uint32), 0 for none."""
 
     variable: int
+    pointee: int
+    """The type of the variable."""
     offset: int = 0
+    storage: StorageClass = StorageClass.Workgroup
 
 
 Place = BoundPlace | AddressPlace | VariablePlace | WordPlace
@@ -278,6 +281,10 @@ def store_words(writer: FunctionWriter, place: WordPlace, index: int, bits: int,
     hole = writer.value(Op.Not, type_, writer.value(Op.ShiftLeftLogical, type_, mask, shift))
     low = writer.value(Op.BitwiseAnd, type_, value, mask)
     moved = writer.value(Op.ShiftLeftLogical, type_, low, shift)
+    if place.storage is StorageClass.Function:
+        kept = writer.value(Op.BitwiseAnd, type_, writer.value(Op.Load, type_, pointer), hole)
+        writer.effect(Op.Store, pointer, writer.value(Op.BitwiseOr, type_, kept, moved))
+        return
     scope, relaxed = word_constant(writer, Scope.Workgroup), word_constant(writer, 0)
     writer.value(Op.AtomicAnd, type_, pointer, scope, relaxed, hole)
     writer.value(Op.AtomicOr, type_, pointer, scope, relaxed, moved)
@@ -299,12 +306,12 @@ def _part_of_word(writer: FunctionWriter, place: WordPlace, index: int, bits: in
     number = writer.value(Op.ShiftRightLogical, type_, start, word_constant(writer, 2))
     part = writer.value(Op.BitwiseAnd, type_, start, word_constant(writer, 3))
     shift = writer.value(Op.ShiftLeftLogical, type_, part, word_constant(writer, 3))
-    return _word_pointer(writer, WordPlace(place.variable), number), shift
+    return _word_pointer(writer, replace(place, offset=0), number), shift
 
 
 def _word_pointer(writer: FunctionWriter, place: WordPlace, number: int) -> int:
     if place.offset:
         start = writer.value(Op.ShiftRightLogical, word(writer), place.offset, word_constant(writer, 2))
         number = writer.value(Op.IAdd, word(writer), start, number)
-    type_ = writer.module.pointer(StorageClass.Workgroup, word(writer))
+    type_ = writer.module.pointer(place.storage, word(writer))
     return writer.value(Op.AccessChain, type_, place.variable, number)
