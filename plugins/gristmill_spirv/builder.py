@@ -49,6 +49,8 @@ class ModuleBuilder:
         self.version = version
         self.memory_model = memory_model
         self._sections: tuple[list[int], ...] = tuple([] for _ in Section)
+        self.float_widths: set[int] = set()
+        """The widths of the float types that the module has."""
         self._bound = 1
         self._capabilities: set[Capability] = set()
         self._extensions: set[str] = set()
@@ -169,6 +171,7 @@ class ModuleBuilder:
             self.capability(Capability.Float16)
         elif bits == 64:
             self.capability(Capability.Float64)
+        self.float_widths.add(bits)
         return self.interned(Op.TypeFloat, bits)
 
     def vector(self, element: int, lanes: int) -> int:

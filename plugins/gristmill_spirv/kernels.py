@@ -43,6 +43,8 @@ from gristmill_spirv.profile import Profile
 from gristmill_spirv.registers import word, word_constant
 from gristmill_spirv.threads import declare_block_size, load_thread_numbers
 
+FLOAT_CONTROLS = {32: "float_controls", 64: "float_controls64"}
+"""The features of devices that do as asked with floats, by the width of those."""
 MEMORY_MODEL = "vulkan_memory_model"
 """The feature of devices that know Vulkan's memory model: what a barrier makes visible is said by scope then."""
 
@@ -129,7 +131,27 @@ def _entry_point(state: KernelModule, writer: FunctionWriter) -> None:
     known = tuple(size or 1 for size in state.block)
     builder.write(Section.EXECUTION_MODES, Op.ExecutionMode, (writer.id, ExecutionMode.LocalSize, *known))
     declare_block_size(state)
+    _float_controls(state, writer)
     builder.name(writer.id, name)
+
+
+def _float_controls(state: KernelModule, writer: FunctionWriter) -> None:
+    """Ask for rounding to nearest even, and for signed zeros, infinities and NaNs as they are, where the target has that.
+
+    Devices that cannot choose for each width want the same of all, so it is said of all widths in use, or of none.
+    """
+    builder = state.builder
+    needed = {FLOAT_CONTROLS[bits]: bits for bits in builder.float_widths}
+    if not needed or not state.profile.features.issuperset(needed):
+        return
+    if builder.version < (1, 4):
+        builder.extension("SPV_KHR_float_controls")
+    builder.capability(Capability.SignedZeroInfNanPreserve)
+    builder.capability(Capability.RoundingModeRTE)
+    state.features.update(needed)
+    for bits in sorted(needed.values()):
+        for mode in (ExecutionMode.SignedZeroInfNanPreserve, ExecutionMode.RoundingModeRTE):
+            builder.write(Section.EXECUTION_MODES, Op.ExecutionMode, (writer.id, mode, bits))
 
 
 # Arguments ------------------------------------------------------------------------------------------------------------
