@@ -24,7 +24,7 @@ from gristmill_vulkan.submissions import Submission, destroy, make_ready, new_su
 
 LARGEST_BATCH = 128
 """Launches in one submission: a submission costs the device as much as some ten of them."""
-LARGEST_QUEUE = 64
+LARGEST_QUEUE = 16
 """Submissions that are queued at a time; who launches more waits."""
 _LONGEST_BATCH_SECONDS = 200e-6
 _SPIN_SECONDS = 100e-6
