@@ -22,6 +22,7 @@ from gristmill.cli import COMMANDS
 from gristmill.errors import UserError
 from gristmill.plugin.artifacts import Capabilities
 from gristmill.plugin.protocols import TargetKind
+from gristmill_spirv.target import target_kind as vulkan_kind
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -146,7 +147,7 @@ def test_manifests(path: Path) -> None:
     for block in blocks(path.read_text(encoding="utf-8"), "toml"):
         if "[tool." in block:
             continue  # a pyproject.toml
-        parse_manifest(block, name_of(path), {"cpu": CPU, "reference": REFERENCE})
+        parse_manifest(block, name_of(path), {"cpu": CPU, "reference": REFERENCE, "vulkan": vulkan_kind()})
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=name_of)

@@ -230,7 +230,7 @@ def test_no_build_looks_at_the_machine_otherwise(tmp_path: Path, monkeypatch: py
         raise AssertionError("the build has asked Vulkan")
 
     wanted = build(project(tmp_path, '"vulkan:1.2+address"')).pack("m").path.read_bytes()
-    monkeypatch.setattr(VulkanRuntime, "_devices", refused)
+    monkeypatch.setattr(VulkanRuntime, "probe", refused)
     (tmp_path / "again").mkdir()
     again = build(project(tmp_path / "again", '"vulkan:1.2+address"')).pack("m").path
     assert again.read_bytes() == wanted
