@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from gristmill.codegen.device_memory import device_allocations
 from gristmill.errors import Diagnostic, UserError
+from gristmill.ir.effects import atomic_element
 from gristmill.ir.expr import CallExtern, CallFunction, CallPacked, Expr, Load, Var
 from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer, Scope
@@ -90,8 +91,9 @@ def _spread(
 
 def _check(function: Function, device: set[Var]) -> None:
     for node in walk(function.body):
-        if isinstance(node, (Load, Store)) and node.buffer.data in device and node.buffer.scope is Scope.GLOBAL:
-            element = f"{node.buffer.name}[{', '.join(print_node(index) for index in node.indices)}]"
+        access = node if isinstance(node, (Load, Store)) else atomic_element(node)
+        if access is not None and access.buffer.data in device and access.buffer.scope is Scope.GLOBAL:
+            element = f"{access.buffer.name}[{', '.join(print_node(index) for index in access.indices)}]"
             does = "reads" if isinstance(node, Load) else "writes"
             raise UserError(
                 Diagnostic(

@@ -37,6 +37,7 @@ class BufferNames:
     read: str = ""
     write: str = ""
     repeat: str = ""
+    atomic: str = ""
 
 
 @dataclass(frozen=True, slots=True)

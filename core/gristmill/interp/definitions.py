@@ -168,9 +168,9 @@ class DefinitionWriter(ExpressionWriter, over=()):
         # Within device code per-thread memory needs no record; what was made in this very strand neither.
         names.tracked = not private and self.context.mode is not Mode.SERIAL and not self._one_thread_only(buffer)
         if names.tracked or self.may_be_shared_later(buffer):
-            names.read, names.write, names.repeat = (self.writer.fresh("r") for _ in range(3))
+            names.read, names.write, names.repeat, names.atomic = (self.writer.fresh("r") for _ in range(4))
             self.writer.emit(
-                f"{names.read}, {names.write}, {names.repeat} = E.tracking("
+                f"{names.read}, {names.write}, {names.repeat}, {names.atomic} = E.tracking("
                 f"{pointer}, DT_{buffer.dtype}, {names.origin or None}, {names.elements})"
             )
 

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from types import GeneratorType
 from typing import Any
 
-from gristmill.interp.buffers import BufferAccess, tuple_text
+from gristmill.interp.atomics import AtomicAccess
+from gristmill.interp.buffers import tuple_text
 from gristmill.interp.source import INDENTATION_AT_MOST, Line
 from gristmill.interp.values import Value, floating, integer, value
 from gristmill.ir import expr as e
 from gristmill.ir.dtype import BOOL, DType
-from gristmill.ir.effects import is_exchange
+from gristmill.ir.effects import is_atomic, is_exchange
 from gristmill.ir.functor import Functor
 from gristmill.ir.memory import Buffer
 from gristmill.ir.node import Node
@@ -41,7 +42,7 @@ class Raw:
     node: Node
 
 
-class ExpressionWriter(BufferAccess, Functor[Any], over=()):
+class ExpressionWriter(AtomicAccess, Functor[Any], over=()):
     """Writes expressions. The class that compiles functions adds statements."""
 
     variables: dict[e.Var, Value]
@@ -290,6 +291,8 @@ class ExpressionWriter(BufferAccess, Functor[Any], over=()):
     # Calls ------------------------------------------------------------------------------------------------------------
 
     def visit_Call(self, node: e.Call) -> Visit:
+        if is_atomic(node):
+            return (yield from self._atomic(node))
         args = []
         for arg in node.args:
             args.append((yield arg))
@@ -307,6 +310,17 @@ class ExpressionWriter(BufferAccess, Functor[Any], over=()):
         if node.op.name in ("quotient", "remainder", "shift_left", "shift_right"):
             key = (*key, site)
         return self.on_lanes(key, args, node.type, lambda to, found: to.operation(name, element, found, site))
+
+    def _atomic(self, node: e.Call) -> Visit:
+        """The indices and operands in order, then the operation."""
+        element = node.args[0]
+        assert isinstance(element, e.AddressOf)
+        indices, operands = [], []
+        for index in element.indices:
+            indices.append(self.named((yield index)))
+        for operand in node.args[1:]:
+            operands.append(self.named((yield operand)))
+        return self.atomic_access(node.op.name, element.buffer, indices, operands, self.site(node, element.buffer.name))
 
     def visit_CallFunction(self, node: e.CallFunction) -> Visit:
         args = []

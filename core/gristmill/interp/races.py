@@ -5,8 +5,9 @@ alternate: one that counts what follows one another (an instance of a loop, an e
 tells apart what runs at the same time (an iteration, a block, a thread). Two strands may run at the same time exactly
 if the first entry in which their paths differ is of the second sort.
 
-For every element the last writer and two readers are kept. A read is checked against the writer, a write against all
-of them; that finds a race in every element that has one, though not every pair.
+For every element the last writer, two readers and two atomic operations are kept. A read is checked against the writer
+and the atomic operations, a write against all of them, an atomic operation against the writer and the readers; that
+finds a race in every element that has one, though not every pair.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ class Conflict(Exception):
     path: Path
     site: int
     writes: bool
+    atomic: bool = False
+    """Whether one of them is an atomic operation, and the other none."""
 
 
 class Tracker:
@@ -64,7 +67,7 @@ class Tracker:
     the strands that wrote the same value at the same place as the writer, where that is allowed (:meth:`agree`).
     """
 
-    __slots__ = ("equals", "others", "readers", "unit", "writers")
+    __slots__ = ("atomics", "equals", "others", "readers", "unit", "writers")
 
     def __init__(self) -> None:
         self.unit = 0
@@ -72,6 +75,8 @@ class Tracker:
         self.readers: dict[int, Record] = {}
         self.others: dict[int, Record] = {}
         self.equals: dict[int, set[Path]] = {}
+        self.atomics: dict[int, tuple[Record, Record]] = {}
+        """The last atomic operation, and one that may run at the same time (or the same again)."""
 
     def fit(self, start: int, size: int) -> None:
         """Make the unit one that measures elements of ``size`` bytes that begin at byte ``start``."""
@@ -83,6 +88,7 @@ class Tracker:
                 records.clear()
                 records.update(split)
             self.equals = {key + part: paths for key, paths in self.equals.items() for part in parts}
+            self.atomics = {key + part: records for key, records in self.atomics.items() for part in parts}
         self.unit = unit
 
     def read(self, key: int, path: Path, site: int) -> None:
@@ -95,6 +101,8 @@ class Tracker:
             and path not in self.equals.get(key, ())
         ):
             raise Conflict(writer, True, path, site, False)
+        if self.atomics:
+            self._meets_atomics(key, path, site, False)
         reader = self.readers.get(key)
         if reader is None:
             self.readers[key] = (path, site)
@@ -118,9 +126,31 @@ class Tracker:
             other = self.others.pop(key, None)
             if other is not None and other[0] is not path and concurrent(other[0], path):
                 raise Conflict(other, False, path, site, True)
+        if self.atomics:
+            self._meets_atomics(key, path, site, True)
+            self.atomics.pop(key, None)
         self.writers[key] = (path, site)
         if self.equals:
             self.equals.pop(key, None)
+
+    def atomic(self, key: int, path: Path, site: int) -> None:
+        """Record an atomic operation on one unit. Raises Conflict."""
+        earlier = (self.writers.get(key), self.readers.get(key), self.others.get(key))
+        for place, record in enumerate(earlier):
+            if record is not None and record[0] is not path and concurrent(record[0], path):
+                raise Conflict(record, place == 0, path, site, True, atomic=True)
+        here = (path, site)
+        last, beside = self.atomics.get(key, (here, here))
+        # Of operations that follow one another the last stands for all.
+        self.atomics[key] = (
+            here,
+            last if concurrent(last[0], path) else beside if concurrent(beside[0], path) else here,
+        )
+
+    def _meets_atomics(self, key: int, path: Path, site: int, writes: bool) -> None:
+        for record in self.atomics.get(key, ()):
+            if record[0] is not path and concurrent(record[0], path):
+                raise Conflict(record, True, path, site, writes, atomic=True)
 
     def agree(self, key: int, path: Path) -> None:
         """Take a strand's write as the same write that the recorded writer made."""

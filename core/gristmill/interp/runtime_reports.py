@@ -15,6 +15,8 @@ from gristmill.ir.stmt import ThreadAxis
 AXES = tuple(ThreadAxis)
 """All axes in the order in which generated code passes coordinates: blocks x y z, threads x y z."""
 
+_ATOMIC = "make both atomic operations, as `T.atomic_load(x[i])`, or put a barrier between the two"
+
 
 @dataclass(frozen=True, slots=True)
 class LaunchShape:
@@ -220,7 +222,9 @@ class RuntimeReports:
                 message,
                 here,
                 label=f"({two}) {verbs[conflict.writes]} it here",
-                hint="put a barrier between the two, or let every thread use elements of its own "
+                hint=_ATOMIC
+                if conflict.atomic
+                else "put a barrier between the two, or let every thread use elements of its own "
                 "(nothing orders different blocks of one launch)",
                 notes=(note,),
             )
@@ -229,7 +233,7 @@ class RuntimeReports:
             message,
             here,
             label=f"({two}) {verbs[conflict.writes]} it here",
-            hint="make the loop serial, or let every iteration use elements of its own",
+            hint=_ATOMIC if conflict.atomic else "make the loop serial, or let every iteration use elements of its own",
             notes=(note,),
         )
 

@@ -258,8 +258,8 @@ class Execution(RuntimeReports):
 
     # Races ------------------------------------------------------------------------------------------------------------
 
-    def tracking(self, pointer: Pointer, dtype: DType, origin: int, elements: Any) -> tuple[Any, Any, Any]:
-        """What generated code calls at a tracked read, at a write, and at a write that several threads may repeat."""
+    def tracking(self, pointer: Pointer, dtype: DType, origin: int, elements: Any) -> tuple[Any, Any, Any, Any]:
+        """What generated code calls at a tracked read, a write, a write that several threads may repeat, an atomic one."""
         memory = pointer.memory
         tracker = memory.tracker
         if tracker is None:
@@ -285,7 +285,7 @@ class Execution(RuntimeReports):
 
 def _accesses(
     execution: Execution, memory: Memory, tracker: Tracker, base: int, size: int, elements: Any
-) -> tuple[Callable[..., None], Callable[..., None], Callable[..., None]]:
+) -> tuple[Callable[..., None], Callable[..., None], Callable[..., None], Callable[..., None]]:
     def keys(index: int) -> Iterable[int]:
         start = base + index * size
         return range(start, start + size, tracker.unit)
@@ -324,4 +324,11 @@ def _accesses(
                     execution.race(conflict, memory, base + index * size)
                 tracker.agree(key, path)
 
-    return read, write, repeated
+    def atomic(index: int, path: Path, site: int, strand: Strand) -> None:
+        try:
+            for key in keys(index):
+                tracker.atomic(key, path, site)
+        except Conflict as conflict:
+            execution.race(conflict, memory, base + index * size)
+
+    return read, write, repeated, atomic

@@ -10,8 +10,9 @@ import struct
 from collections.abc import Iterable
 from typing import Any
 
-from gristmill.ir.dtype import BOOL, DType
+from gristmill.ir.dtype import BOOL, VOID, DType
 from gristmill.ir.expr import (
+    AddressOf,
     And,
     Broadcast,
     Call,
@@ -174,8 +175,13 @@ def call(name: str, *args: Expr, dtype: DType | None = None, span: Span | None =
     if dtype is None:
         if op.result is Result.STATED:
             raise TypeError(f"the operation {name} needs its result type stated")
-        first = args[0].dtype
-        dtype = BOOL.with_lanes(first.lanes) if op.result is Result.BOOL else first
+        element = args[0]
+        first = (
+            element.buffer.dtype if op.result is Result.ELEMENT and isinstance(element, AddressOf) else element.dtype
+        )
+        dtype = (
+            BOOL.with_lanes(first.lanes) if op.result is Result.BOOL else VOID if op.result is Result.VOID else first
+        )
     return Call(op, args, dtype, span)
 
 

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from gristmill.ir.expr import Call, CallExtern, CallFunction, CallPacked, Expr, Load
+from typing import TypeGuard
+
+from gristmill.ir.expr import AddressOf, Call, CallExtern, CallFunction, CallPacked, Expr, Load
 from gristmill.ir.functor import walk
-from gristmill.ir.op import PACKED_INTERFACE, PARTIAL, WARP
+from gristmill.ir.op import ATOMICS, PACKED_INTERFACE, PARTIAL, WARP
 
-_NOT_AT_WILL = frozenset(op.name for op in (*PARTIAL, *WARP, *PACKED_INTERFACE))
-
-
+_NOT_AT_WILL = frozenset(op.name for op in (*PARTIAL, *WARP, *ATOMICS, *PACKED_INTERFACE))
 _WARP = frozenset(op.name for op in WARP)
+_ATOMICS = frozenset(op.name for op in ATOMICS)
 
 
 def is_exchange(node: object) -> bool:
     """Whether this is an exchange between threads, to which all threads of a group must come."""
     return isinstance(node, Call) and node.op.name in _WARP
+
+
+def is_atomic(node: object) -> TypeGuard[Call]:
+    """Whether this is an atomic operation on an element of memory."""
+    return isinstance(node, Call) and node.op.name in _ATOMICS
+
+
+def atomic_element(node: object) -> AddressOf | None:
+    """The element that an atomic operation is on; None for what is no atomic operation."""
+    if is_atomic(node):
+        element = node.args[0]
+        assert isinstance(element, AddressOf)  # by the verifier
+        return element
+    return None
 
 
 def may_always_run(expr: Expr) -> bool:

@@ -33,6 +33,8 @@ class Operands(Enum):
     BOOL = "bool"
     WARP = "warp"
     """A scalar to exchange, how far or from which lane (int32) where the operation has three, and the constant width."""
+    ATOMIC = "atomic"
+    """The address of an element, and values of its type."""
     ANY = "any"
     """What the operation's own text says."""
 
@@ -46,6 +48,10 @@ class Result(Enum):
     """``bool`` with their lanes."""
     STATED = "stated"
     """The type that the call node states."""
+    ELEMENT = "element"
+    """That of the element whose address the first operand is."""
+    VOID = "void"
+    """None: the operation gives no value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +174,35 @@ WARP = (
 )
 
 
+def _atomic(name: str, meaning: str, operands: int = 1, result: Result = Result.ELEMENT) -> Op:
+    return Op(name, operands + 1, Operands.ATOMIC, result, Exactness.EXACT, meaning, pure=False)
+
+
+# Operations on one element of memory that no other thread's access comes into. The first operand is the address of the
+# element, a scalar in global or shared memory; the others are evaluated before, and have its type: int32, uint32, int64,
+# uint64, of the first four also float32 and float64. The value is what the element held before. They order no other
+# accesses ("relaxed"): an atomic operation on an element races with no other, but with plain accesses to it. In which
+# order threads come is not stated; so sums of floats are rounded in an order that may differ from run to run. One is the
+# whole value of a binding or of an Evaluate, so that no pass repeats, moves or drops it.
+_OLD = "stores {} at a, and gives what was there"
+ATOMICS = (
+    _atomic("atomic_load", "gives what is at a", 0),
+    _atomic("atomic_store", "stores b at a, and gives nothing", 1, Result.VOID),
+    _atomic("atomic_exchange", _OLD.format("b")),
+    _atomic("atomic_add", _OLD.format("the sum of that and b (integers wrap)")),
+    _atomic("atomic_min", _OLD.format("the lesser of that and b")),
+    _atomic("atomic_max", _OLD.format("the greater of that and b")),
+    _atomic("atomic_and", _OLD.format("the bits that both that and b have")),
+    _atomic("atomic_or", _OLD.format("the bits that either has, that or b")),
+    _atomic("atomic_xor", _OLD.format("the bits that one of that and b has")),
+    _atomic("atomic_compare_exchange", "stores c at a if b is there, and gives what was there", 2),
+)
+ATOMICS_OF_FLOATS = frozenset(("atomic_load", "atomic_store", "atomic_exchange", "atomic_add"))
+"""The atomic operations that floats have, too."""
+ATOMICS_IN_ANY_ORDER = frozenset(("atomic_add", "atomic_min", "atomic_max", "atomic_and", "atomic_or", "atomic_xor"))
+"""Of integers, each of these leaves the same in memory in whatever order threads come, if it is the only one there."""
+
+
 def _packed(name: str, arity: int, meaning: str, pure: bool = True) -> Op:
     """An operation of the packed interface; its meaning begins with its result type."""
     stated = meaning.partition(":")[0]
@@ -226,4 +261,4 @@ PACKED_INTERFACE = (
 MESSAGE_TEXTS = frozenset(("packed_kind_text", "tensor_dtype_text"))
 """Operations whose value is a text, and which stand only as parts of the message of an assert."""
 
-OPS: Mapping[str, Op] = _table((MATHEMATICS, BITS, HINTS, PARTIAL, MEMORY, WARP, PACKED_INTERFACE))
+OPS: Mapping[str, Op] = _table((MATHEMATICS, BITS, HINTS, PARTIAL, MEMORY, WARP, ATOMICS, PACKED_INTERFACE))

@@ -282,5 +282,9 @@ def derived_type(op: Op, args: tuple[e.Expr, ...]) -> Any:
     """The type of a call that follows from its operands, None where it must be stated."""
     if not args or op.result is Result.STATED:
         return None
+    if op.result is Result.VOID:
+        return VOID
+    if op.result is Result.ELEMENT:
+        return args[0].buffer.dtype if isinstance(args[0], e.AddressOf) else None
     dtype = args[0].dtype
     return BOOL.with_lanes(dtype.lanes) if op.result is Result.BOOL else dtype

@@ -169,7 +169,8 @@ class LoopHints:
     vectorize: bool | None = None
     """Ask for, or forbid, automatic vectorisation."""
     independent: bool = False
-    """Of a loop over threads: none touches global memory that another one writes, whatever indices may look like."""
+    """Of a loop over threads: none touches global memory that another one writes, whatever indices may look like; atomic
+    operations may meet there."""
 
 
 @node

@@ -14,6 +14,7 @@ from gristmill.ir.memory import Buffer
 from gristmill.ir.module import CallingConvention, Function
 from gristmill.ir.node import Node
 from gristmill.ir.op import MESSAGE_TEXTS, PACKED_INTERFACE, WARP_WIDTH_AT_MOST, Operands, Result
+from gristmill.ir.verify_atomics import check_atomic, element_type
 from gristmill.ir.verify_walk import Use, VerifierWalk, shown
 
 _PACKED_INTERFACE = frozenset(op.name for op in PACKED_INTERFACE)
@@ -235,6 +236,8 @@ class ExpressionVerifier(VerifierWalk, over=EXPRESSIONS):
             self.ranges_of_bytes(node)
         elif op.operands is Operands.WARP:
             self.exchange(node)
+        elif op.operands is Operands.ATOMIC:
+            check_atomic(self, node)
         elif op.operands is Operands.ANY:
             self.packed_operands(node)
         else:
@@ -246,6 +249,8 @@ class ExpressionVerifier(VerifierWalk, over=EXPRESSIONS):
             Result.SAME: types[0],
             Result.BOOL: BOOL.with_lanes(types[0].lanes),
             Result.STATED: parse_dtype(op.stated) if op.stated else node.type,
+            Result.ELEMENT: element_type(node),
+            Result.VOID: VOID,
         }[op.result]
         if node.type != wanted:
             self.report("GM0420", f"`{op}` gives {wanted} here, and the call says {node.type}", node)
@@ -349,5 +354,6 @@ def _takes(operands: Operands, dtype: DType) -> bool:
         Operands.NUMBER: dtype.is_float or dtype.is_integer,
         Operands.BOOL: dtype.is_bool,
         Operands.WARP: True,
+        Operands.ATOMIC: True,
         Operands.ANY: True,
     }[operands]

@@ -15,6 +15,7 @@ from gristmill.ir import expr as e
 from gristmill.ir import stmt as s
 from gristmill.ir.build import constant_value
 from gristmill.ir.dtype import LANES_AT_MOST, SCALARS, VOID, DType
+from gristmill.ir.effects import is_atomic
 from gristmill.ir.functor import STATEMENTS, Functor, walk
 from gristmill.ir.memory import Buffer, Range, Region, Scope
 from gristmill.ir.module import CallingConvention, Function, Module
@@ -355,6 +356,7 @@ class StatementVerifier(LaunchVerifier):
         self.body(node.body, _Loop(s.LoopKind.THREAD, is_region=True))
 
     def evaluate(self, node: s.Evaluate) -> None:
+        self.bound = node.value if is_atomic(node.value) else None
         self.expression(node.value)
 
 

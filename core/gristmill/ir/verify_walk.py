@@ -123,7 +123,8 @@ class VerifierWalk(Functor[DType]):
 def _use_of_operands(node: e.Expr) -> Use:
     if isinstance(node, (e.CallExtern, e.CallPacked)):
         return Use.FOREIGN
-    if isinstance(node, e.CallFunction) or (isinstance(node, e.Call) and node.op.operands is Operands.ANY):
+    takes_addresses = isinstance(node, e.Call) and node.op.operands in (Operands.ANY, Operands.ATOMIC)
+    if isinstance(node, e.CallFunction) or takes_addresses:
         return Use.ARGUMENT
     return Use.VALUE
 

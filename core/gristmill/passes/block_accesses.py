@@ -15,7 +15,7 @@ from typing import Any
 from gristmill.arith.interval import Interval
 from gristmill.ir.build import cast, const, constant_value
 from gristmill.ir.dtype import INT64
-from gristmill.ir.effects import is_exchange
+from gristmill.ir.effects import atomic_element, is_atomic, is_exchange
 from gristmill.ir.expr import (
     Add,
     AddressOf,
@@ -37,6 +37,7 @@ from gristmill.ir.stmt import (
     Barrier,
     Bind,
     Continue,
+    Evaluate,
     For,
     If,
     LoopKind,
@@ -54,6 +55,7 @@ from gristmill.passes.layout import element_offset, plus, times
 from gristmill.passes.ranges import RangeMutator
 from gristmill.passes.region_tree import Access, Branch, Chain, Fence, Leaf, Loop
 from gristmill.passes.shared_layout import bytes_of, element_bytes
+from gristmill.passes.written_memory import written_memory
 
 
 class RegionReader:
@@ -82,7 +84,7 @@ class RegionReader:
         self.facts: list[Fact] = []
         self.kept_facts: list[Fact] = []
         self.signatures: dict[object, int] = {}
-        self.written = _written_memory(region)
+        self.written = written_memory(region)
         self.skew: Span | bool | None = False
         self._find_axes(region)
         self.tree = self.chain(region)
@@ -134,8 +136,8 @@ class RegionReader:
             case Bind(var=var, value=value):
                 if var.dtype.is_handle:
                     self.bases[var] = self.pointer(value)
-                elif is_exchange(value):
-                    # Each group of threads gets its own, whatever the operands are.
+                elif is_exchange(value) or is_atomic(value):
+                    # Each thread or group of them gets its own, whatever the operands are.
                     self.varying.add(var)
                     self.loaded.add(var)
                     self.made[-1].add(var)
@@ -152,6 +154,8 @@ class RegionReader:
                 found = self.access(stmt, True, stmt.span)
                 accesses += [found] if found is not None else []
                 self.changed(stmt.buffer.data)
+        if isinstance(stmt, (Bind, Evaluate)) and (element := atomic_element(stmt.value)) is not None:
+            self.changed(element.buffer.data)
         return Leaf(stmt, accesses)
 
     def changed(self, data: Var) -> None:
@@ -192,6 +196,8 @@ class RegionReader:
         for node in walk(stmt) if stmt is not None else ():
             if isinstance(node, Store):
                 self.changed(node.buffer.data)
+            elif (element := atomic_element(node)) is not None:
+                self.changed(element.buffer.data)
             elif isinstance(node, (CallFunction, CallExtern, CallPacked)):
                 for data in list(self.versions):
                     self.versions[data] += 1
@@ -248,6 +254,9 @@ class RegionReader:
             if isinstance(node, Load):
                 one = self.access(node, False, node.span or stmt.span)
                 found += [one] if one is not None else []
+            elif (element := atomic_element(node)) is not None:
+                one = self.access(element, True, node.span or stmt.span, atomic=True)
+                found += [one] if one is not None else []
             elif isinstance(node, (CallFunction, CallExtern, CallPacked)):
                 for arg in node.args:
                     data = arg.buffer.data if isinstance(arg, (BufferRef, AddressOf)) else arg
@@ -293,7 +302,7 @@ class RegionReader:
 
     def numbered(self, access: Access) -> Access:
         key = (
-            *(access.root, access.scope, access.writes, access.buffer, access.opened),
+            *(access.root, access.scope, access.writes, access.atomic, access.buffer, access.opened),
             tuple(access.axes.items()),
             tuple(id(fact) for fact in access.facts),
             None if access.dimensions is None else tuple(form.key for form in access.dimensions),
@@ -304,7 +313,9 @@ class RegionReader:
     def axis_ranges(self) -> dict[Var, Interval]:
         return {var: self.bounds.of(var) for var in self.block_axes.values()}
 
-    def access(self, node: Load | Store, writes: bool, span: Span | None) -> Access | None:
+    def access(
+        self, node: Load | Store | AddressOf, writes: bool, span: Span | None, atomic: bool = False
+    ) -> Access | None:
         buffer = node.buffer
         root, start = self.base(buffer.data)
         scope = self.shared_scope(buffer.scope, root)
@@ -324,7 +335,7 @@ class RegionReader:
                 flat.spread = Interval(spread.low, spread.high + size - 1)
         found = Access(
             root, scope, writes, buffer.name, span, self.opened, self.axis_ranges(), tuple(self.facts), buffer, dimensions, flat,
-            _room(buffer, start),
+            _room(buffer, start), atomic,
         )  # fmt: skip
         return self.numbered(found)
 
@@ -365,21 +376,6 @@ def _room(buffer: Buffer, start: Expr | None) -> Interval | None:
         return None
     low = int(first) + int(offset) * element_bytes(buffer.dtype)
     return Interval(low, low + max(int(size), 1) - 1)
-
-
-def _written_memory(region: Stmt) -> set[Var] | None:
-    """The pointers through which the region writes; None where that can not be told from their names."""
-    found: set[Var] = set()
-    for node in walk(region):
-        if isinstance(node, Store):
-            found.add(node.buffer.data)
-        elif isinstance(node, (CallFunction, CallExtern, CallPacked, AddressOf, BufferRef)):
-            return None
-        elif isinstance(node, (View, Bind)):
-            source = node.source if isinstance(node, View) else node.value
-            if source is not None and source.dtype.is_handle:
-                return None
-    return found
 
 
 class _Resolving(Mutator):

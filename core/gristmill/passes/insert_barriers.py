@@ -16,7 +16,7 @@ After::
 A hazard is a pair of accesses to one memory, at least one of them a write, by two threads of a block with no barrier
 between them; in a loop also the pair of an access with one of the next iteration. Buffers over the same memory are one
 memory, but for those that are known to lie beside each other. A pair is no hazard where the indices prove that only one
-thread can be at both ends. Hazards through shared
+thread can be at both ends, or where both ends are atomic operations. Hazards through shared
 memory ask for a barrier of the block, those through global memory for one that orders global memory too, those through
 memory of warps for one of the warp. Barriers that the program has count.
 
@@ -159,7 +159,7 @@ class _Flow:
         for access in accesses:
             for earlier in by_root.get(access.root, ()):
                 first = earlier.access
-                if not (first.writes or access.writes):
+                if not (first.writes or access.writes) or (first.atomic and access.atomic):
                     continue
                 key = (first.signature, access.signature, earlier.stale)
                 apart = self.verdicts.get(key)
@@ -180,7 +180,7 @@ class _Flow:
             if any(map(are_two_constants, *indices)):
                 return True
         exempt = frozenset[Var]()
-        if first.writes and not later.writes:
+        if first.writes and not first.atomic and not later.writes:
             # Outside of a loop over an axis the threads along it do one piece of work: each has made this write.
             exempt = frozenset(axes.values()) - first.opened
         if indices is not None:

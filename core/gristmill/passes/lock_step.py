@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from gristmill.ir.build import cast, conjunction, const, false, less, sequence, true
 from gristmill.ir.dtype import BOOL, HANDLE, INT64, DType
+from gristmill.ir.effects import is_atomic
 from gristmill.ir.expr import Add, AddressOf, Expr, FloorDiv, FloorMod, IntImm, Load, Max, Not, Var
 from gristmill.ir.functor import substitute, walk
 from gristmill.ir.memory import Buffer, PointerType, Scope
@@ -189,8 +190,9 @@ class _LockStep:
 
     def evaluated(self, name: str, value: Expr, span: Span | None) -> Buffer:
         """Memory with the value of an expression for each lane that runs here."""
-        kept = self.new(name, value.dtype)
-        self.over_lanes(lambda lane: [Store(kept, (lane,), value, span)], span)
+        kept, old = self.new(name, value.dtype), Var(name, value.dtype)
+        before, stored = ([Bind(old, value, span)], old) if is_atomic(value) else ([], value)
+        self.over_lanes(lambda lane: [*before, Store(kept, (lane,), stored, span)], span)
         return kept
 
     # Statements -------------------------------------------------------------------------------------------------------
@@ -229,8 +231,7 @@ class _LockStep:
                 raise TypeError(f"a {type(node).__name__} in a vectorised loop")
 
     def leave(self, which: str, span: Span | None) -> None:
-        flag = self.flags[-1][which]
-        self.over_lanes(lambda lane: [Store(flag, (lane,), false(), span)], span)
+        self.over_lanes(lambda lane: [Store(self.flags[-1][which], (lane,), false(), span)], span)
 
     def store(self, node: Store) -> None:
         operands = (*node.indices, node.value)

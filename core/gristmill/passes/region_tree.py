@@ -38,6 +38,8 @@ class Access:
     flat: Form | None = None
     room: Interval | None = None
     """The bytes of the memory that the buffer has, if its place in it is known; no access is outside of them."""
+    atomic: bool = False
+    """Whether this is an atomic operation, which is in no other one's way."""
     signature: int = 0
     """The same number for accesses between which no question of hazards makes a difference."""
 

@@ -26,6 +26,7 @@ from typing import Any
 
 from gristmill.ir.build import const, sequence
 from gristmill.ir.dtype import BOOL
+from gristmill.ir.effects import is_atomic
 from gristmill.ir.expr import And, CallFunction, Expr, Load, Not, Var
 from gristmill.ir.functor import Mutator, walk
 from gristmill.ir.memory import Scope
@@ -127,7 +128,9 @@ class _Branches:
         """The statements of a branch, each under the flag, and whether that makes one for many threads."""
         for node in branch.body if isinstance(branch, Seq) else (branch,):
             if isinstance(node, (Bind, Allocate, View)):
-                if isinstance(node, View) or any(isinstance(part, (Load, CallFunction)) for part in walk(node)):
+                if isinstance(node, View) or any(
+                    isinstance(part, (Load, CallFunction)) or is_atomic(part) for part in walk(node)
+                ):
                     raise _Fixed
                 yield node, False
                 if isinstance(node, Allocate) and node.buffer.scope is Scope.LOCAL and not node.buffer.rank:

@@ -6,6 +6,9 @@ than ``K``; once ``v`` is known, it counts as fixed for the other loops, so that
 ``x``. Quotients and remainders are known in the same way, and give what they are digits of: ``[i // w, i % w]`` gives
 ``i``. A loop is independent if its iteration follows from the element in all written memory. Of blocks, the author's
 word is taken: the values of spatial axes may run in any order.
+
+Iterations may also meet in atomic operations, where nothing else reaches that memory and what is left in it does not
+depend on the order: one operation on integers, whose old values nobody uses.
 """
 
 from __future__ import annotations
@@ -17,10 +20,12 @@ from gristmill.arith.interval import Interval
 from gristmill.arith.simplify import Simplifier
 from gristmill.ir.build import constant_value
 from gristmill.ir.dtype import INT64
-from gristmill.ir.expr import CallFunction, Expr, IntImm, Load, Min, Ramp, Var
+from gristmill.ir.effects import atomic_element, is_atomic
+from gristmill.ir.expr import AddressOf, Call, CallFunction, Expr, IntImm, Load, Min, Ramp, Var
 from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer
-from gristmill.ir.stmt import Allocate, AxisKind, Bind, Block, For, Stmt, Store
+from gristmill.ir.op import ATOMICS_IN_ANY_ORDER
+from gristmill.ir.stmt import Allocate, AxisKind, Bind, Block, Evaluate, For, Stmt, Store
 from gristmill.passes.renewal import defined_variables
 from gristmill.schedule.digits import Digits, factors, sizes_in
 from gristmill.schedule.polynomials import Monomial, Polynomial, Polynomials
@@ -35,6 +40,15 @@ class _Accesses:
     written: bool = False
     known: bool = True
     """Whether every index is a scalar integer."""
+    plain: bool = False
+    """Whether there are loads and stores."""
+    atomics: set[str] = field(default_factory=set)
+    """The atomic operations on it whose order makes no difference; the empty name for one whose order does."""
+
+    @property
+    def meet(self) -> bool:
+        """Whether iterations may meet in this memory, whatever the indices are."""
+        return not self.plain and len(self.atomics) == 1 and "" not in self.atomics
 
 
 @dataclass(frozen=True)
@@ -66,6 +80,7 @@ class Independence:
         _know_sizes(self.polynomials, params)
         self.inside = defined_variables(body) | {loop.var for loop in loops} | {bind.var for bind in binds}
         self.written = {self.root(node.buffer) for node in walk(body) if isinstance(node, Store)}
+        self.written |= {self.root(found.buffer) for node in walk(body) if (found := atomic_element(node)) is not None}
         self.atoms: dict[For, int] = {}
         self.last: dict[int, Polynomial] = {}
         """The number of the last iteration, for the atoms of loops."""
@@ -99,7 +114,7 @@ class Independence:
         atoms = [self.atoms[loop] for loop in self.loops if loop in self.atoms]
         found = set(atoms)
         for root, accesses in self.memory.items():
-            if root in self.written and root not in self.private:
+            if root in self.written and root not in self.private and not accesses.meet:
                 if accesses.known and len(accesses.buffers) == 1:
                     (buffer,) = accesses.buffers
                     positive = self.positive | sizes_in(buffer.shape, self.polynomials)
@@ -157,6 +172,8 @@ class Independence:
 
     def _gather(self, body: Stmt) -> None:
         for node in walk(body):
+            if isinstance(node, (Bind, Evaluate)) and is_atomic(node.value):
+                self._atomic(node)
             if isinstance(node, For):
                 self._enter(node)
             elif isinstance(node, Bind):
@@ -167,10 +184,20 @@ class Independence:
             elif isinstance(node, (Load, Store)):
                 self._access(node)
 
-    def _access(self, node: Load | Store) -> None:
+    def _atomic(self, node: Bind | Evaluate) -> None:
+        element = atomic_element(node.value)
+        assert isinstance(node.value, Call)
+        assert element is not None
+        name = node.value.op.name
+        in_any_order = isinstance(node, Evaluate) and element.buffer.dtype.is_integer and name in ATOMICS_IN_ANY_ORDER
+        self._access(element)
+        self.memory[self.root(element.buffer)].atomics.add(name if in_any_order else "")
+
+    def _access(self, node: Load | Store | AddressOf) -> None:
         accesses = self.memory.setdefault(self.root(node.buffer), _Accesses())
+        accesses.plain = accesses.plain or not isinstance(node, AddressOf)
         accesses.buffers.add(node.buffer)
-        accesses.written = accesses.written or isinstance(node, Store)
+        accesses.written = accesses.written or not isinstance(node, Load)
         indices = tuple(self._index(index) for index in node.indices)
         if None in indices:
             accesses.known = False
@@ -311,7 +338,7 @@ class Independence:
 
 def _may_differ(part: object) -> bool:
     """Whether an expression with this part may give another value each time."""
-    return isinstance(part, (Load, CallFunction))
+    return isinstance(part, (Load, CallFunction)) or is_atomic(part)
 
 
 def _know_sizes(polynomials: Polynomials, params: Sequence[Var | Buffer]) -> None:

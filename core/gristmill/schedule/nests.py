@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gristmill.ir.build import constant_value, sequence
+from gristmill.ir.effects import atomic_element, is_atomic
 from gristmill.ir.expr import AddressOf, BufferRef, Call, CallExtern, CallFunction, CallPacked, Load, Var
 from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer, Scope
@@ -69,7 +70,8 @@ class NestFinder:
         """The loop as a nest for many threads; None if none of its loops is known to be independent, or it is short."""
         loops, binds = _chain(loop)
         inner = with_own_scratch(loops[-1], self.function)
-        if any(self.hinders(part) for part in walk(inner.body)) or leaves(inner.body):
+        atomic = _atomic_nodes(inner.body)
+        if any(self.hinders(part) for part in walk(inner.body) if part not in atomic) or leaves(inner.body):
             return None
         loops[-1] = inner
         found = Independence(loops, binds, inner.body, self.roots, self.function.params)
@@ -131,12 +133,13 @@ class NestFinder:
         written: set[Var] = set()
         own = {node.buffer.data for node in walk(body) if isinstance(node, Allocate)}
         for node in walk(body):
-            if isinstance(node, (Load, Store)) and node.buffer.scope is not Scope.LOCAL:
-                root = self.roots.get(node.buffer.data, node.buffer.data)
+            access = node if isinstance(node, (Load, Store)) else atomic_element(node)
+            if access is not None and access.buffer.scope is not Scope.LOCAL:
+                root = self.roots.get(access.buffer.data, access.buffer.data)
                 if root in self.new or root in own:
                     continue
-                arrays.setdefault(root, set()).add(node.buffer)
-                if isinstance(node, Store):
+                arrays.setdefault(root, set()).add(access.buffer)
+                if not isinstance(node, Load):
                     written.add(root)
         pairs = []
         params = {param for param in self.function.params if isinstance(param, Buffer)}
@@ -164,6 +167,16 @@ def _memory_of_blocks(function: Function) -> set[Var]:
     return made - {n.buffer.data for n in walk(function.body) if isinstance(n, (AddressOf, BufferRef))}
 
 
+def _atomic_nodes(body: Stmt) -> set[Node]:
+    """The atomic operations in code, and the addresses of their elements."""
+    found: set[Node] = set()
+    for node in walk(body):
+        element = atomic_element(node)
+        if element is not None:
+            found |= {node, element}
+    return found
+
+
 def _chain(loop: For) -> tuple[list[For], list[Bind]]:
     """The loops that directly contain each other, from outside to inside, and the names between them."""
     loops: list[For] = [loop]
@@ -172,7 +185,8 @@ def _chain(loop: For) -> tuple[list[For], list[Bind]]:
         body = loops[-1].body
         *before, last = body.body if isinstance(body, Seq) and body.body else (body,)
         plain = all(
-            isinstance(node, Bind) and not any(isinstance(part, (Load, CallFunction)) for part in walk(node.value))
+            isinstance(node, Bind)
+            and not any(isinstance(part, (Load, CallFunction)) or is_atomic(part) for part in walk(node.value))
             for node in before
         )
         kinds = (LoopKind.SERIAL, LoopKind.PARALLEL, LoopKind.UNROLLED)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+from gristmill.ir.effects import atomic_element
 from gristmill.ir.expr import AddressOf, BufferRef, CallExtern, CallFunction, CallPacked, Expr, Load, Var
 from gristmill.ir.functor import children, walk
 from gristmill.ir.memory import Scope
@@ -91,8 +92,9 @@ def is_only_of_host(node: Node) -> bool:
 def touches_device(node: Node) -> bool:
     """Whether evaluating or running this reads or writes memory of the device."""
     for part in walk(node):
-        if isinstance(part, (Load, Store)):
-            if part.buffer.scope is not Scope.LOCAL:
+        access = part if isinstance(part, (Load, Store)) else atomic_element(part)
+        if access is not None:
+            if access.buffer.scope is not Scope.LOCAL:
                 return True
         elif isinstance(part, CallFunction) and any(_is_pointer_to_device(arg) for arg in part.args):
             return True

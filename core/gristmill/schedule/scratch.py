@@ -12,6 +12,7 @@ from typing import Any
 
 from gristmill.ir.build import sequence
 from gristmill.ir.dtype import HANDLE
+from gristmill.ir.effects import is_atomic
 from gristmill.ir.expr import Load, Var
 from gristmill.ir.functor import Mutator, substitute, walk
 from gristmill.ir.memory import Buffer, PointerType, Scope
@@ -99,7 +100,11 @@ class _Moving(Mutator):
         local = replace(buffer, data=replace(data, pointer=PointerType(var.dtype, Scope.LOCAL)), scope=Scope.LOCAL)
         self.names[var] = buffer
         self.origins[buffer] = local
-        return Seq((Allocate(buffer, node.span), Store(buffer, (), value, node.span)))
+        before: tuple[Stmt, ...] = ()
+        if is_atomic(value):
+            # An atomic operation is the whole value of a binding; nothing else uses the name any more.
+            before, value = (Bind(var, value, node.span),), var
+        return Seq((*before, Allocate(buffer, node.span), Store(buffer, (), value, node.span)))
 
     def visit_For(self, node: For) -> Any:
         if node.kind is not LoopKind.THREAD:

@@ -34,6 +34,7 @@ from dataclasses import replace
 from gristmill.arith.simplify import Simplifier
 from gristmill.ir.build import conjunction, const, constant_value, equal, false, greater, less, sequence
 from gristmill.ir.dtype import BOOL, HANDLE, INT64, DType
+from gristmill.ir.effects import is_atomic
 from gristmill.ir.expr import Add, CallFunction, Expr, FloorDiv, Load, Mul, Or, Var
 from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer, PointerType, Range, Scope
@@ -134,6 +135,8 @@ class Team:
         """
         nest = self.finder.find(node) if isinstance(node, For) and node.kind is LoopKind.SERIAL else None
         if nest is None or nest.is_short or len(nest.parallel) > 1 or nest.parallel[0] is not node:
+            return None
+        if any(is_atomic(part) for part in walk(nest.body)):
             return None
         loop = nest.parallel[0]
         inside = defined_variables(loop)

@@ -62,6 +62,7 @@ def _value_for(context: Context, node: ast.expr, target: ast.expr) -> Value:
             context.target = inner.id if isinstance(inner, ast.Name) else ""
             found.append(_kept(context, item, lower(context, item)))
         return tuple(found)
+    context.whole, context.is_dropped = node, False
     return lower(context, node)
 
 
@@ -147,6 +148,7 @@ def annotated(context: Context, node: ast.AnnAssign) -> Launch | None:
             hint=f"write `{name}: {stated}` for a name that changes",
         )
     context.target = name
+    context.whole, context.is_dropped = node.value, False
     try:
         value = lower(context, node.value)
     finally:

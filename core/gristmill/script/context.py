@@ -63,6 +63,10 @@ class Context:
         """The name that the value being read will get."""
         self.sometimes = ""
         """What the expression stands in that is evaluated only sometimes, or again."""
+        self.whole: ast.expr | None = None
+        """The expression that is a whole statement, or all that one assigns."""
+        self.is_dropped = False
+        """Whether the value of that expression is not used."""
         self.loops: dict[Var, tuple[Expr, Expr]] = {}
         """Minimum and extent of the loop that binds a variable."""
         self.scalars: dict[Buffer, Local] = {}

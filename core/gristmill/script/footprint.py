@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from gristmill.ir.build import const
+from gristmill.ir.effects import atomic_element
 from gristmill.ir.expr import AddressOf, BufferRef, Expr, Load, Ramp, Var
 from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer, Range, Region
@@ -97,12 +98,18 @@ def footprint(
     for part in (init, body):
         if part is None:
             continue
+        elements = set[AddressOf]()
         for node in walk(part):
-            if isinstance(node, Load):
+            element = atomic_element(node)
+            if element is not None:
+                elements.add(element)
+                for side in (reads, writes):
+                    _access(side, element.buffer, element.indices, sources)
+            elif isinstance(node, Load):
                 _access(reads, node.buffer, node.indices, sources)
             elif isinstance(node, Store):
                 _access(writes, node.buffer, node.indices, sources)
-            elif isinstance(node, (AddressOf, BufferRef)):
+            elif isinstance(node, (AddressOf, BufferRef)) and node not in elements:
                 # What happens through a pointer is not known: all of the buffer, both ways.
                 everything: list[Range | None] = [None] * node.buffer.rank
                 for side in (reads, writes):

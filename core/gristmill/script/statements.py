@@ -123,6 +123,7 @@ def _expression(context: Context, node: ast.Expr) -> Launch | None:
     if isinstance(value, ast.Constant) and isinstance(value.value, str):
         return None
     if isinstance(value, ast.Call):
+        context.whole, context.is_dropped = value, True
         found = lower(context, value)
         if found is None:
             return None

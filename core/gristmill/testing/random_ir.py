@@ -11,9 +11,10 @@ from gristmill.ir import stmt as s
 from gristmill.ir.build import call, const, round_to
 from gristmill.ir.memory import Buffer, Scope
 from gristmill.ir.module import Function, FunctionFacts, Module
-from gristmill.ir.op import WARP, WARP_WIDTH_AT_MOST, Result
+from gristmill.ir.op import ATOMICS, ATOMICS_OF_FLOATS, OPS, WARP, WARP_WIDTH_AT_MOST, Result
 from gristmill.ir.stmt import LoopKind, ThreadAxis
 from gristmill.ir.target import Target
+from gristmill.ir.verify_atomics import ATOMIC_SCOPES, ATOMIC_TYPES
 from gristmill.testing.ir_samples import index, new_buffer
 
 
@@ -100,8 +101,21 @@ class RandomIR:
         alone = any(kind in (LoopKind.PARALLEL, LoopKind.VECTORIZED) for kind in self.loops)
         if not alone and self.random.random() < 0.2:
             value = self.exchange(value)
+        elif self.random.random() < 0.2:
+            value = self.atomic(value)
         self.variables.append(e.Var(self.name(), value.dtype))
         return s.Bind(self.variables[-1], value)
+
+    def atomic(self, value: e.Expr) -> e.Expr:
+        """An atomic operation with a value on an element of its type, if there is one."""
+        known = [found for found in self.buffers if found.dtype == value.dtype and found.scope in ATOMIC_SCOPES]
+        if not known or value.dtype not in ATOMIC_TYPES:
+            return value
+        names = ATOMICS_OF_FLOATS if value.dtype.is_float else frozenset(op.name for op in ATOMICS)
+        name = self.random.choice(sorted(names - {"atomic_store"}))
+        buffer = self.random.choice(known)
+        operands = [value, self.expression(value.dtype, 2)][: OPS[name].arity - 1]
+        return call(name, e.AddressOf(buffer, self.indices(buffer)), *operands)
 
     def exchange(self, value: e.Expr) -> e.Expr:
         """An exchange of a value between threads."""

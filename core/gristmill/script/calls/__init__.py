@@ -14,11 +14,13 @@ from gristmill.errors import close_match
 from gristmill.ir.dtype import HANDLE, SCALARS, VOID, parse_dtype
 from gristmill.script.calls import (
     arithmetic,
+    atomics,
     blocks,
     buffers,
     conversions,
     declarations,
     functions,
+    intrinsics,
     mathematics,
     threads,
     vectors,
@@ -48,11 +50,13 @@ _T: dict[str, Value] = {
     **_intrinsics(
         "T.",
         arithmetic.TABLE,
+        atomics.TABLE,
         blocks.TABLE,
         buffers.TABLE,
         conversions.TABLE,
         declarations.TABLE,
         functions.TABLE,
+        intrinsics.TABLE,
         mathematics.TABLE,
         threads.TABLE,
         vectors.TABLE,

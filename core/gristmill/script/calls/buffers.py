@@ -167,7 +167,7 @@ def as_region(value: Value) -> Region | None:
     return None
 
 
-def _address_of(context: Context, call: ast.Call) -> Value:
+def address_of(context: Context, call: ast.Call) -> Value:
     from gristmill.script.expressions import lower
 
     args = bind(context, call, ("element",))
@@ -379,7 +379,7 @@ TABLE: Mapping[str, Callable[..., Value]] = {
     "buffer_decl": _decl_buffer,
     "Buffer": _decl_buffer,
     "match_buffer": _match_buffer,
-    "address_of": _address_of,
+    "address_of": address_of,
     "tvm_access_ptr": _tvm_access_ptr,
     "type_annotation": _type_annotation,
     "BufferLoad": _buffer_load,

@@ -9,16 +9,13 @@ from gristmill.errors import Note, close_match, suggestion
 from gristmill.ir.dtype import INT32, VOID, DType
 from gristmill.ir.expr import BufferRef, CallExtern, CallFunction, CallPacked, Expr, IntImm, StringImm, Var
 from gristmill.ir.memory import Buffer
-from gristmill.ir.op import OPS, Result
 from gristmill.ir.readable import parameter_text, signature_text, size_text
 from gristmill.ir.stmt import Evaluate
 from gristmill.script.calls.arguments import bind
 from gristmill.script.calls.conversions import dtype_argument
-from gristmill.script.calls.mathematics import apply
 from gristmill.script.context import Context
 from gristmill.script.memory import index_nodes
 from gristmill.script.operands import as_operand, constant_text, fit, typed
-from gristmill.script.source import Positioned
 from gristmill.script.values import Allocated, Callee, Value, describe
 
 
@@ -209,7 +206,7 @@ def _classic_call(context: Context, call: ast.Call) -> Value:
 
 def _extern(context: Context, call: ast.Call) -> Value:
     """``T.call_extern("float32", "cbrtf", x)`` or ``T.call_extern("cbrtf", x, dtype="float32")``."""
-    nodes, dtype = _with_type(context, call)
+    nodes, dtype = with_type(context, call)
     if not nodes:
         bind(context, call, ("dtype", "symbol"))
     symbol = constant_text(context, nodes[0], "the symbol")
@@ -230,7 +227,7 @@ def _extern(context: Context, call: ast.Call) -> Value:
     return CallExtern(symbol, passed, dtype, context.span(call))
 
 
-def _with_type(context: Context, call: ast.Call) -> tuple[list[ast.expr], DType]:
+def with_type(context: Context, call: ast.Call) -> tuple[list[ast.expr], DType]:
     """Positional arguments without the result type, which stands first, last or in ``dtype=``."""
     from gristmill.script.expressions import lower
 
@@ -308,66 +305,7 @@ def _packed(context: Context, call: ast.Call) -> Value:
     return CallPacked(name, passed, returns, context.span(call))
 
 
-# Operations by name ---------------------------------------------------------------------------------------------------
-
-# LLVM's intrinsics that have an operation here (LLVM Language Reference, "Standard C/C++ Library Intrinsics").
-_LLVM = {
-    "llvm.fabs": "abs", "llvm.sqrt": "sqrt", "llvm.exp": "exp", "llvm.exp2": "exp2", "llvm.log": "log", "llvm.log2": "log2",
-    "llvm.sin": "sin", "llvm.cos": "cos", "llvm.pow": "pow", "llvm.floor": "floor", "llvm.ceil": "ceil",
-    "llvm.trunc": "trunc", "llvm.rint": "round", "llvm.nearbyint": "round", "llvm.roundeven": "round", "llvm.fma": "fma",
-    "llvm.copysign": "copysign", "llvm.ctpop": "popcount",
-}  # fmt: skip
-_SURFACE = frozenset(
-    name
-    for name, op in OPS.items()
-    if op.pure and op.result is not Result.STATED and name not in ("quotient", "remainder")
-) - {"shift_left", "shift_right"}
-
-
-def _intrinsic(context: Context, call: ast.Call) -> Value:
-    """``T.call_intrin("float32", "tirx.exp", x)``: an operation by its name; ``T.call_llvm_pure_intrin`` by LLVM's."""
-    nodes, dtype = _with_type(context, call)
-    if not nodes:
-        bind(context, call, ("dtype", "name"))
-    title = constant_text(context, nodes[0], "the name of an operation")
-    name = _LLVM.get(".".join(title.split(".")[:2]), title.removeprefix("tirx.").removeprefix("tir."))
-    rest = nodes[1:]
-    if title.startswith("llvm.") and name in OPS and len(rest) == OPS[name].arity + 1:
-        # TVM passes the number of arguments that select the overload first.
-        rest = rest[1:]
-    if name not in _SURFACE:
-        raise _unknown_intrinsic(context, nodes[0], title)
-    op = OPS[name]
-    if len(rest) != op.arity:
-        raise context.mistake(
-            "GM0291",
-            call,
-            f"the operation `{title}` takes {op.arity} operands, and {len(rest)} are given",
-            label=f"{len(rest)} operands",
-            hint=f"it means: {op.meaning}",
-        )
-    found = apply(context, call, op, rest)
-    if not dtype.is_void and found.dtype != dtype:
-        raise context.mistake(
-            "GM0262",
-            call,
-            f"the operation gives {found.dtype}, and {dtype} is stated",
-            label=str(found.dtype),
-            hint=f'state "{found.dtype}", or convert the result: `T.cast(..., "{dtype}")`',
-        )
-    return found
-
-
-def _unknown_intrinsic(context: Context, node: Positioned, title: str) -> Exception:
-    return context.mistake(
-        "GM0294",
-        node,
-        f"the operation `{title}` is not part of the language",
-        label="not here",
-        hint=suggestion(
-            title.rpartition(".")[2], sorted(_SURFACE), "call the functions of `T`: `T.exp(x)`", form="`T.{}`"
-        ),
-    )
+# Evaluation for effect ------------------------------------------------------------------------------------------------
 
 
 def _evaluate(context: Context, call: ast.Call) -> Value:
@@ -375,6 +313,7 @@ def _evaluate(context: Context, call: ast.Call) -> Value:
     from gristmill.script.expressions import lower
 
     node = bind(context, call, ("value",))["value"]
+    context.whole, context.is_dropped = node, True
     value = lower(context, node)
     if value is None:
         return None
@@ -391,8 +330,5 @@ TABLE: Mapping[str, Callable[..., Value]] = {
     "call_pure_extern": _extern,
     "call_packed": _packed,
     "call_cpacked": _packed,
-    "call_intrin": _intrinsic,
-    "call_llvm_intrin": _intrinsic,
-    "call_llvm_pure_intrin": _intrinsic,
     "evaluate": _evaluate,
 }
