@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from gristmill.ir import expr as ir
 from gristmill.ir.dtype import DType
-from gristmill.ir.effects import may_always_run
+from gristmill.ir.effects import is_atomic, may_always_run
 from gristmill.ir.expr import Expr
 from gristmill.ir.functor import EXPRESSIONS, Functor
 from gristmill_llvm import conversions, division, memory
+from gristmill_llvm.atomics import emit_atomic
 from gristmill_llvm.calls import call_extern, call_function, pointer_argument
 from gristmill_llvm.context import FunctionContext
 from gristmill_llvm.operations import emit_operation, intrinsic
@@ -204,6 +205,8 @@ class Expressions(Functor[str], over=EXPRESSIONS):
     def visit_Call(self, node: ir.Call) -> str:
         if node.op.name in PACKED:
             return emit_packed(self.context, node)
+        if is_atomic(node):
+            return emit_atomic(self.context, node)
         return emit_operation(self.context, node)
 
     def visit_CallFunction(self, node: ir.CallFunction) -> str:
