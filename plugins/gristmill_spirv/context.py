@@ -97,6 +97,8 @@ class FunctionContext:
     is_entry: bool
     values: dict[Var, Lanes] = field(default_factory=dict)
     places: dict[Var, Place] = field(default_factory=dict)
+    bindings: dict[Var, Expr] = field(default_factory=dict)
+    """The values that names stand for, as expressions."""
     evaluate: Callable[[Expr], Lanes] = field(init=False)
     execute: Callable[[Stmt], None] = field(init=False)
 

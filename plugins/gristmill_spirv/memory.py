@@ -10,7 +10,7 @@ from gristmill.ir.expr import AddressOf, BufferRef, Expr, Load, Var
 from gristmill.ir.memory import Buffer
 from gristmill.ir.span import Span
 from gristmill.ir.stmt import Store
-from gristmill_spirv import places
+from gristmill_spirv import places, vectors
 from gristmill_spirv.context import FunctionContext
 from gristmill_spirv.conversions import from_bits, to_bits
 from gristmill_spirv.enumerants import Op
@@ -23,6 +23,10 @@ from gristmill_spirv.registers import Lanes, width_of, word, word_constant
 def load(context: FunctionContext, node: Load) -> Lanes:
     """The lanes of the elements at the index."""
     place = place_of_buffer(context, node.buffer, node.span)
+    if isinstance(place, (BoundPlace, AddressPlace)):
+        at_once = vectors.load(context, place, node)
+        if at_once is not None:
+            return at_once
     element = node.buffer.dtype.element
     return tuple(_load_element(context, place, index, element) for index in _element_indices(context, place, node))
 
@@ -30,6 +34,8 @@ def load(context: FunctionContext, node: Load) -> Lanes:
 def store(context: FunctionContext, node: Store) -> None:
     """Write the lanes to the elements at the index, in ascending order."""
     place = place_of_buffer(context, node.buffer, node.span)
+    if isinstance(place, (BoundPlace, AddressPlace)) and vectors.store(context, place, node):
+        return
     element = node.buffer.dtype.element
     indices = list(_element_indices(context, place, node))
     values = context.evaluate(node.value)

@@ -15,6 +15,7 @@ time is a number of bytes. There are four kinds:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gristmill.ir.dtype import DType
@@ -95,14 +96,14 @@ class Interface:
         """By the type of an element, the structure whose only member is one, and coherent."""
 
     def storage_variable(self, writer: FunctionWriter, binding: Binding, bits: int) -> int:
-        """The variable that sees a storage buffer as an array of unsigned integers."""
+        """The variable that sees a storage buffer as an array of unsigned integers; negative: of vectors of words."""
         found = binding.variables.get(bits)
         if found is not None:
             return found
         module = writer.module
-        element = narrow_word(writer, bits)
+        element = narrow_word(writer, bits) if bits > 0 else _words_type(writer, -bits // 32)
         array = module.fresh(Op.TypeRuntimeArray, element)
-        module.decorate(array, Decoration.ArrayStride, bits // 8)
+        module.decorate(array, Decoration.ArrayStride, abs(bits) // 8)
         block = module.fresh(Op.TypeStruct, array)
         module.decorate(block, Decoration.Block)
         module.decorate_member(block, 0, Decoration.Offset, 0)
@@ -177,9 +178,49 @@ def access(writer: FunctionWriter, alignment: int = 0) -> tuple[int, ...]:
     return (said, alignment) if alignment else (said,)
 
 
+def load_vector(
+    writer: FunctionWriter, interface: Interface, place: BoundPlace | AddressPlace, index: int, count: int
+) -> list[int]:
+    """One, two or four words of global memory, which lie at a multiple of their size; ``index`` counts such vectors."""
+    type_, size = _words_type(writer, count), count * 4
+    if isinstance(place, BoundPlace):
+        pointer = _bound_pointer(writer, interface, place, index, -size * 8 if count > 1 else 32)
+        found = writer.value(Op.Load, type_, pointer, *access(writer))
+    else:
+        pointer = _pointer_at(writer, interface, type_, place.address, index, size)
+        found = writer.value(Op.Load, type_, pointer, *access(writer, size))
+    if count == 1:
+        return [found]
+    return [writer.value(Op.CompositeExtract, word(writer), found, lane) for lane in range(count)]
+
+
+def store_vector(
+    writer: FunctionWriter,
+    interface: Interface,
+    place: BoundPlace | AddressPlace,
+    index: int,
+    words: Sequence[int],
+) -> None:
+    """Write one, two or four words, as :func:`load_vector` reads them."""
+    type_, size = _words_type(writer, len(words)), len(words) * 4
+    value = words[0] if len(words) == 1 else writer.value(Op.CompositeConstruct, type_, *words)
+    if isinstance(place, BoundPlace):
+        pointer = _bound_pointer(writer, interface, place, index, -size * 8 if len(words) > 1 else 32)
+        writer.effect(Op.Store, pointer, value, *access(writer))
+        return
+    pointer = _pointer_at(writer, interface, type_, place.address, index, size)
+    writer.effect(Op.Store, pointer, value, *access(writer, size))
+
+
+def _words_type(writer: FunctionWriter, count: int) -> int:
+    return word(writer) if count == 1 else writer.module.vector(word(writer), count)
+
+
 def _bound_pointer(writer: FunctionWriter, interface: Interface, place: BoundPlace, index: int, bits: int) -> int:
     variable = interface.storage_variable(writer, place.binding, bits)
-    type_ = writer.module.pointer(StorageClass.StorageBuffer, narrow_word(writer, bits))
+    element = narrow_word(writer, bits) if bits > 0 else _words_type(writer, -bits // 32)
+    type_ = writer.module.pointer(StorageClass.StorageBuffer, element)
+    bits = abs(bits)
     if place.offset:
         start = place.offset
         if bits > 8:

@@ -49,6 +49,7 @@ class Statements(Functor[None], over=STATEMENTS):
         else:
             self.line(node.span)
             self.context.values[node.var] = self.context.evaluate(node.value)
+            self.context.bindings[node.var] = node.value
 
     def visit_Allocate(self, node: ir.Allocate) -> None:
         allocate(self.context, node)
