@@ -13,10 +13,10 @@ from gristmill_vulkan.api import Api
 from gristmill_vulkan.device import VulkanDevice, device_properties
 from gristmill_vulkan.instance import Instance
 from gristmill_vulkan.physical import PhysicalDevice, physical_device
+from gristmill_vulkan.requirements import lacking
 
 NAME = "vulkan"
 _REQUIREMENTS = frozenset(("spirv", "vulkan", "features"))
-_SPIRV_OF_VULKAN = {(1, 1): (1, 3), (1, 2): (1, 5), (1, 3): (1, 6), (1, 4): (1, 6)}
 
 
 class VulkanRuntime:
@@ -88,33 +88,16 @@ class VulkanRuntime:
         if not probe.devices:
             return probe.reason
         _, devices = self.opened()
-        reasons = [lacking(device, requirements) for device in devices]
+        from gristmill import knobs
+
+        without = frozenset(knobs.VULKAN_WITHOUT.value())
+        reasons = [lacking(device, requirements, without) for device in devices]
         return "" if "" in reasons else reasons[0]
 
     def preference(self, target: str) -> int:
         """The code that uses more of what a device may have; ``no-NAME`` says what it does without."""
         used = target.count("+") - target.count("+no-")
         return used * 16 + int("".join(c for c in target.partition("+")[0] if c.isdigit()) or 0)
-
-
-def lacking(device: PhysicalDevice, requirements: Mapping[str, Scalar]) -> str:
-    """What a device lacks of what a code requires, in a sentence; an empty text if nothing."""
-    version = _version(str(requirements.get("vulkan", "1.1")))
-    if version > device.api_version:
-        return f"it requires Vulkan {version[0]}.{version[1]}, and {device.name} has {_dotted(device.api_version)}"
-    missing = [
-        name for name in str(requirements.get("features", "")).split(",") if name and name not in device.features
-    ]
-    return f"{device.name} lacks {', '.join(missing)}" if missing else ""
-
-
-def _version(text: str) -> tuple[int, int]:
-    major, _, minor = text.partition(".")
-    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (99, 0)
-
-
-def _dotted(version: tuple[int, int]) -> str:
-    return f"{version[0]}.{version[1]}"
 
 
 def _one_line(error: GristmillError) -> str:

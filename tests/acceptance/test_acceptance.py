@@ -317,7 +317,7 @@ def test_line_12_a_pack_loads_where_nothing_runs_it_and_says_why(tmp_path: Path)
             return [WithoutDevice]
 
     with pytest.raises(MissingError, match="has no device: the driver of the device is not installed"):
-        load(path, runtimes=Runtimes(Registry.of([Plugin()])))
+        load(path, runtimes=Runtimes(Registry.of([Plugin()]))).f(np.zeros(3, np.float32), 1.0)
 
 
 def test_line_12_a_pack_can_be_looked_at_where_nothing_runs_it(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import gristmill
 from gristmill.errors import EXIT_MISSING, MissingError, PluginError, UserError
 from gristmill.pack import open_pack, write_pack
 from gristmill.plugin.hookspecs import hookimpl
+from gristmill.plugin.protocols import DeviceDescription, Probe
 from gristmill.plugin.registry import Registry
 from gristmill.runtime import Runtimes, null
 from gristmill.runtime.loading import load
@@ -108,8 +109,10 @@ def test_a_pack_of_which_nothing_runs_here_names_every_variant_and_its_reason(
         ("metal", "apple", {}),
         ("null", "null", {"speed": 3}),
     )
+    pack = load(data, runtimes=runtimes)
+    assert pack.devices == ()
     with pytest.raises(MissingError) as caught:
-        load(data, runtimes=runtimes)
+        pack.nothing()
     error = caught.value
     assert error.code == "GM0901"
     assert error.exit_status == EXIT_MISSING
@@ -123,6 +126,74 @@ def test_a_pack_of_which_nothing_runs_here_names_every_variant_and_its_reason(
         "looking for devices raised OSError: the driver is on fire",
         "  null (null): it requires speed, which the null device does not have",
     ]
+
+
+def test_a_pack_that_only_lacks_a_device_loads_and_says_so_when_it_is_called(
+    make_pack: MakePack, runtimes: Runtimes
+) -> None:
+    pack = load(make_pack(("hsaco", "amdgpu:gfx942", {})), runtimes=runtimes)
+    assert (pack.devices, pack.refused[0].reason) == (
+        (),
+        "the absent runtime has no device: no driver is installed",
+    )
+    assert list(pack.functions) == ["nothing", "pair"]
+    assert repr(pack).endswith("nothing, pair; on no device>")
+    pair = pack.pair
+    assert pair.__doc__ == "pair(a, b)"
+    assert repr(pair) == "<function pair, with no device to run on>"
+    for _ in range(2):
+        with pytest.raises(MissingError, match="GM0901") as caught:
+            pair(1, 2)
+        assert "  amdgpu:gfx942 (hsaco): the absent runtime has no device: no driver is installed" in str(caught.value)
+    with pytest.raises(AttributeError, match="has no function 'pear'"):
+        _ = pack.pear
+    assert pack.inspect("ir-text")
+
+
+def test_a_code_that_is_refused_for_itself_does_not_load(make_pack: MakePack, runtimes: Runtimes) -> None:
+    with pytest.raises(MissingError, match="the device has no float16"):
+        load(make_pack(("spirv", "vulkan:1.3", {"wants": "float16"})), runtimes=runtimes)
+
+
+class LargeOrSmall(NullDevice):
+    """Of three devices the first runs no code that needs a large one."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__()
+        self.index = index
+        self.name = f"null:{index}"
+
+    def refusal(self, kind: str, target: str, host: str, requirements: Any) -> str:
+        return "the device is small" if self.index == 0 and "large" in target else ""
+
+
+class SeveralDevices(NullRuntime):
+    def probe(self) -> Probe:
+        return Probe(tuple(DeviceDescription(number, f"number {number}") for number in range(3)))
+
+    def open(self, index: int) -> Any:
+        return LargeOrSmall(index)
+
+
+def several_devices() -> Runtimes:
+    module = ModuleType("runtimes_of_several_devices")
+    module.GRISTMILL_API_VERSION = 1  # type: ignore[attr-defined]
+    module.gristmill_runtimes = hookimpl(lambda: [SeveralDevices])  # type: ignore[attr-defined]
+    return Runtimes(Registry.of([module]))
+
+
+def test_the_first_device_that_runs_some_code_is_taken(make_pack: MakePack) -> None:
+    runtimes = several_devices()
+    assert load(make_pack(("null", "large", {})), runtimes=runtimes).devices == ("null:1",)
+    assert load(make_pack(("null", "large", {})), runtimes=runtimes, device="null:2").devices == ("null:2",)
+    both = load(make_pack(("null", "large", {}), ("null", "any", {})), runtimes=runtimes)
+    assert both.devices == ("null:0",)
+    assert [(each.member.target, each.reason) for each in both.refused] == [("large", "the device is small")]
+
+
+def test_a_device_that_was_asked_for_says_what_it_lacks(make_pack: MakePack) -> None:
+    with pytest.raises(MissingError, match=r"large \(null\): the device is small"):
+        load(make_pack(("null", "large", {})), runtimes=several_devices(), device="null:0")
 
 
 def test_a_pack_without_code(make_pack: MakePack, runtimes: Runtimes) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
-from gristmill.errors import suggestion
+from gristmill.errors import MissingError, suggestion
 from gristmill.pack import Function, Manifest, PackReader, save
 from gristmill.plugin.protocols import LoadedCode
 from gristmill.runtime.variants import Refusal
@@ -38,8 +38,16 @@ class LoadedPack:
     taken from it.
     """
 
-    def __init__(self, reader: PackReader, placed: Sequence[Placed], refused: Sequence[Refusal]) -> None:
+    def __init__(
+        self,
+        reader: PackReader,
+        placed: Sequence[Placed],
+        refused: Sequence[Refusal],
+        missing: Callable[[], MissingError] | None = None,
+    ) -> None:
+        """``missing`` makes the error that calls raise where nothing of the pack has a device to run on."""
         self._reader = reader
+        self._absent = missing
         self._placed = tuple(placed)
         self._refused = tuple(refused)
         # For help(pack), which shows the class where an instance has no text of its own.
@@ -107,6 +115,8 @@ class LoadedPack:
     def _function(self, name: str) -> Any:
         entries = [(placed, *placed.entries[name]) for placed in self._placed if name in placed.entries]
         if not entries:
+            if self._absent is not None and name in self.functions:
+                return AbsentFunction(self.functions[name], self._absent)
             raise AttributeError(self._missing(name))
         by_type = {placed.device_type: (code, entry) for placed, code, entry in reversed(entries)}
         if len(by_type) == 1:
@@ -123,7 +133,9 @@ class LoadedPack:
     def _missing(self, name: str) -> str:
         if name in self.functions:
             loaded = ", ".join(self.devices)
-            return f"{self.name} has the function {name!r}, but not for the devices that it is loaded on ({loaded})"
+            reasons = "".join(f"\n  {each.member.target or each.member.name}: {each.reason}" for each in self._refused)
+            text = f"{self.name} has the function {name!r}, but not for the devices that it is loaded on ({loaded})"
+            return f"{text}; not used are{reasons}" if reasons else text
         known = sorted({function for placed in self._placed for function in placed.entries})
         hint = suggestion(name, known, f"it has {', '.join(known) or 'none'}", form="'{}'")
         return f"{self.name} has no function {name!r}; {hint}"
@@ -133,7 +145,7 @@ class LoadedPack:
 
     def __repr__(self) -> str:
         names = ", ".join(self.functions)
-        return f"<gristmill pack {self.name}: {names or 'no functions'}; on {', '.join(self.devices)}>"
+        return f"<gristmill pack {self.name}: {names or 'no functions'}; on {', '.join(self.devices) or 'no device'}>"
 
 
 def _documentation(function: Function) -> str:
@@ -174,6 +186,23 @@ def _native_dispatch(name: str, by_type: Mapping[int, tuple[LoadedCode, str]]) -
         {kind: native(by_type[kind][1]) for kind, native in natives.items() if native is not None},
         dispatchers[0],
     )
+
+
+class AbsentFunction:
+    """A function of a pack whose code has no device to run on here. It can be looked up, and says so when it is called."""
+
+    def __init__(self, function: Function, missing: Callable[[], MissingError]) -> None:
+        """``missing`` makes the error."""
+        self.name = function.name
+        self._missing = missing
+        self.__doc__ = _documentation(function)
+
+    def __call__(self, *args: Any) -> Any:
+        """Raises MissingError (GM0901) with every code of the pack and why it is not used."""
+        raise self._missing()
+
+    def __repr__(self) -> str:
+        return f"<function {self.name}, with no device to run on>"
 
 
 class DeviceDispatch:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from gristmill.errors import PluginError
+from gristmill.errors import MissingError, PluginError
 from gristmill.pack import Member, PackReader, find_pack
 from gristmill.plugin.guarded import watched
 from gristmill.plugin.protocols import Device, LoadedCode, Runtime
@@ -20,7 +20,7 @@ from gristmill.runtime.externs import given_address
 from gristmill.runtime.host_parts import launches_kernels, place_kernels
 from gristmill.runtime.kernel_records import kernel_records
 from gristmill.runtime.loaded_pack import LoadedPack, Placed
-from gristmill.runtime.variants import Refusal, choose, nothing_fits
+from gristmill.runtime.variants import Refusal, choose, fitting_device, nothing_fits
 
 
 def load(
@@ -34,13 +34,14 @@ def load(
     """Load a pack: a path, the bytes of a pack, or ``"package:module"`` for a pack that an installed package holds.
 
     ``device`` loads it on that device alone; otherwise for every runtime here that takes some of its code, on its first
-    device. ``target`` takes the code of that target (as ``"cpu:x86-64-v2"``) instead of the best that runs here.
-    ``externs`` gives C functions that kernels call: symbol to address, or to a ctypes function,
-    which must live as long as the pack's functions.
+    device that runs some. Where a code lacks nothing but a device (no GPU, no driver), and no other runs, the pack is
+    loaded all the same, and its functions say what is missing when they are called. ``target`` takes the code of that
+    target (as ``"cpu:x86-64-v2"``) instead of the best that runs here. ``externs`` gives C functions that kernels call:
+    symbol to address, or to a ctypes function, which must live as long as the pack's functions.
 
     Raises UserError: GM08xx for a damaged pack, GM0903 for a package or a module that is not there, GM0910 for an
-    extern that is no function; MissingError: GM0901 if nothing of the pack runs here (with every variant and the
-    reason), GM0905 for a device that is not here, GM0911 for a library that a kernel needs.
+    extern that is no function; MissingError: GM0901 if nothing of the pack can run here (with every variant and
+    the reason), GM0905 for a device that is not here, GM0911 for a library that a kernel needs.
     """
     runtimes = runtimes or this_process()
     chosen: Device | None = runtimes.device(device) if isinstance(device, str) else device
@@ -48,29 +49,55 @@ def load(
     addresses = {symbol: given_address(symbol, given) for symbol, given in (externs or {}).items()}
     runtime_name = chosen.name.partition(":")[0] if chosen is not None else ""
     variants = choose(reader.manifest, runtimes, runtime_name, target or "")
-    if not variants.usable:
-        problems = [problem.message for problem in runtimes.registry.problems("runtimes")]
-        raise nothing_fits(reader.name, reader.manifest, variants, problems)
     placed = []
     refused = list(variants.refused)
     faults: list[PluginError] = []
     for runtime, members in variants.usable:
         try:
-            onto = chosen if chosen is not None else runtimes.open(runtime, _first_index(runtime))
-            with watched(runtimes.registry.origin("runtimes", runtime.name), f"loading code on {onto.name}"):
-                placed.append(_place(reader, onto, members, runtimes, addresses, refused))
+            with watched(runtimes.registry.origin("runtimes", runtime.name), "choosing a device for code"):
+                onto, fitting, others = _device_for(runtime, members, chosen, runtimes)
+            refused += others
+            if fitting:
+                with watched(runtimes.registry.origin("runtimes", runtime.name), f"loading code on {onto.name}"):
+                    placed.append(_place(reader, onto, fitting, runtimes, addresses, refused))
         except PluginError as fault:
             # A broken plugin stops no other.
             faults.append(fault)
             refused += [Refusal(member, fault.message) for member in members]
-    if not placed:
+    if placed:
+        return LoadedPack(reader, placed, refused)
+    if faults:
         raise faults[0]
-    return LoadedPack(reader, placed, refused)
+
+    def missing() -> MissingError:
+        problems = [problem.message for problem in runtimes.registry.problems("runtimes")]
+        return nothing_fits(reader.name, reader.manifest, refused, problems)
+
+    if chosen is None and any(refusal.for_want_of_device for refusal in refused):
+        return LoadedPack(reader, (), refused, missing)
+    raise missing()
 
 
-def _first_index(runtime: Runtime) -> int:
-    found = runtime.probe().devices
-    return found[0].index if found else 0
+def _device_for(
+    runtime: Runtime, members: tuple[Member, ...], chosen: Device | None, runtimes: Runtimes
+) -> tuple[Device, tuple[Member, ...], tuple[Refusal, ...]]:
+    """The device to load onto: the one that was asked for, or the first of the runtime that runs some of the code.
+
+    With it the codes that it runs, and those that it does not; of several devices that run none, the first.
+    """
+    if chosen is not None:
+        return chosen, *fitting_device(chosen, members)
+    first: tuple[Device, tuple[Member, ...], tuple[Refusal, ...]] | None = None
+    for described in runtime.probe().devices:
+        device = runtimes.open(runtime, described.index)
+        found = (device, *fitting_device(device, members))
+        if found[1]:
+            return found
+        first = first or found
+    if first is None:
+        device = runtimes.open(runtime, 0)
+        return device, *fitting_device(device, members)
+    return first
 
 
 def _place(

@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from gristmill.codegen.context_table import DEVICE_KIND
 from gristmill.errors import MissingError
 from gristmill.pack import Manifest, Member
-from gristmill.plugin.protocols import Runtime
+from gristmill.plugin.protocols import Device, Runtime
 from gristmill.runtime.devices import Runtimes
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A code of the pack that is not used, and why, in a sentence."""
+    """A code of the pack that is not used, and why, in a sentence. ``for_want_of_device``: no runtime refuses the code
+    itself; one that takes it has no device."""
 
     member: Member
     reason: str
+    for_want_of_device: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +45,14 @@ def choose(manifest: Manifest, runtimes: Runtimes, only: str = "", target: str =
             continue
         takers = [runtime for runtime in known if member.kind in runtime.blob_kinds]
         reasons = []
+        wants_device = False
         for runtime in takers:
             if runtime.name not in without_device:
                 found = runtime.probe()
                 without_device[runtime.name] = "" if found.devices else (found.reason or "it found none")
             if without_device[runtime.name]:
                 reasons.append(f"the {runtime.name} runtime has no device: {without_device[runtime.name]}")
+                wants_device = True
                 continue
             reason = runtime.refusal(member.kind, member.target, member.host, member.requirements)
             if reason:
@@ -59,7 +63,7 @@ def choose(manifest: Manifest, runtimes: Runtimes, only: str = "", target: str =
             asked = f"the {only} runtime does not take" if only else "no installed runtime takes"
             reasons = [f"{asked} code of kind {member.kind}"]
         if len(reasons) == max(len(takers), 1):
-            refused.append(Refusal(member, "; ".join(reasons)))
+            refused.append(Refusal(member, "; ".join(reasons), wants_device))
     chosen = []
     for runtime, members in usable.values():
         preferences = {member.name: runtime.preference(member.target) for member in members}
@@ -68,12 +72,28 @@ def choose(manifest: Manifest, runtimes: Runtimes, only: str = "", target: str =
     return Variants(tuple(chosen), tuple(refused))
 
 
-def nothing_fits(name: str, manifest: Manifest, variants: Variants, problems: Iterable[str]) -> MissingError:
+def fitting_device(device: Device, members: Iterable[Member]) -> tuple[tuple[Member, ...], tuple[Refusal, ...]]:
+    """Of codes that a runtime takes, those that this device of it runs, in their order; and why not the others.
+
+    Devices of one runtime may differ; one that knows what it lacks has a method ``refusal`` like its runtime's.
+    """
+    refusal = getattr(device, "refusal", None)
+    fitting, refused = [], []
+    for member in members:
+        reason = refusal(member.kind, member.target, member.host, member.requirements) if refusal is not None else ""
+        if reason:
+            refused.append(Refusal(member, str(reason)))
+        else:
+            fitting.append(member)
+    return tuple(fitting), tuple(refused)
+
+
+def nothing_fits(name: str, manifest: Manifest, refused: Iterable[Refusal], problems: Iterable[str]) -> MissingError:
     """The error for a pack of which nothing runs here: every variant with its reason, and every broken runtime."""
     lines = [f"{name} has no code that runs here"]
     lines += [
         f"  {refusal.member.target or refusal.member.name} ({refusal.member.kind}): {refusal.reason}"
-        for refusal in variants.refused
+        for refusal in refused
     ]
     if not manifest.blobs:
         lines.append("  it holds no code at all")
