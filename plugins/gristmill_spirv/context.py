@@ -42,6 +42,8 @@ class KernelModule:
     """The variables that the device fills in (see :mod:`gristmill_spirv.threads`)."""
     sizes: tuple[int, int, int] | None = None
     """The ids of the numbers in ``block``; None before they are needed."""
+    in_row: bool = False
+    """Whether the threads of a block are launched as one row, so that they fill subgroups one after the other."""
     subgroup_size: int = 0
     """How many threads the module relies on subgroups to have; 0: it does not."""
     shared_bytes: int = 0

@@ -41,7 +41,7 @@ from gristmill_spirv.functions import write_body
 from gristmill_spirv.places import AddressPlace, Binding, BoundPlace, Interface, address_pointer
 from gristmill_spirv.profile import Profile
 from gristmill_spirv.registers import word, word_constant
-from gristmill_spirv.threads import declare_block_size, load_thread_numbers
+from gristmill_spirv.threads import declare_block_size, known_size, load_thread_numbers
 
 FLOAT_CONTROLS = {32: "float_controls", 64: "float_controls64"}
 """The features of devices that do as asked with floats, by the width of those."""
@@ -128,8 +128,8 @@ def _entry_point(state: KernelModule, writer: FunctionWriter) -> None:
     name = state.kernel.facts.symbol or state.kernel.name
     operands = (ExecutionModel.GLCompute, writer.id, *text_words(name), *variables)
     builder.write(Section.ENTRY_POINTS, Op.EntryPoint, operands)
-    known = tuple(size or 1 for size in state.block)
-    builder.write(Section.EXECUTION_MODES, Op.ExecutionMode, (writer.id, ExecutionMode.LocalSize, *known))
+    operands = (writer.id, ExecutionMode.LocalSize, *known_size(state))
+    builder.write(Section.EXECUTION_MODES, Op.ExecutionMode, operands)
     declare_block_size(state)
     _float_controls(state, writer)
     builder.name(writer.id, name)

@@ -1,11 +1,18 @@
-"""The threads of a launch: variables that the device fills in with their numbers, and how many threads a block has."""
+"""The threads of a launch: variables that the device fills in with their numbers, and how many threads a block has.
+
+Devices need not fill a subgroup beyond a row of threads along x (Mesa's lavapipe does not). So blocks of kernels that use
+subgroups are launched as one row, in the order in which the language counts threads.
+"""
 
 from __future__ import annotations
 
 import math
 
+from gristmill.ir.effects import is_exchange
+from gristmill.ir.expr import CallFunction
 from gristmill.ir.functor import walk
-from gristmill.ir.stmt import For, ThreadAxis
+from gristmill.ir.memory import Scope
+from gristmill.ir.stmt import Allocate, Barrier, BarrierScope, For, ThreadAxis
 from gristmill_spirv.builder import ModuleBuilder, Section
 from gristmill_spirv.context import FunctionContext, KernelModule
 from gristmill_spirv.enumerants import BuiltIn, Capability, Decoration, Op, StorageClass
@@ -33,15 +40,50 @@ def input_variable(state: KernelModule, built_in: BuiltIn, type_: int, name: str
 def load_thread_numbers(context: FunctionContext) -> None:
     """Load the numbers of thread and block once, at the start: what loads them later may not be on every way."""
     writer, state = context.writer, context.kernel
+    state.in_row = state.block[1:] != (1, 1) and _uses_subgroups(state)
     used = {node.thread for node in walk(state.kernel.body) if isinstance(node, For) and node.thread is not None}
     triple = writer.module.vector(word(writer), 3)
     for name, (built_in, axes) in _AXES.items():
         if used.isdisjoint(axes):
             continue
+        if state.in_row and built_in is BuiltIn.LocalInvocationId:
+            state.axes.update(zip(axes, _places_in_row(context), strict=True))
+            continue
         numbers = writer.value(Op.Load, triple, input_variable(state, built_in, triple, name))
         for place, axis in enumerate(axes):
             if axis in used:
                 state.axes[axis] = writer.value(Op.CompositeExtract, word(writer), numbers, place)
+
+
+def _uses_subgroups(state: KernelModule) -> bool:
+    """Whether the kernel, or a function that it calls, has anything to do with warps."""
+    waiting, seen = [state.kernel], {state.kernel.name}
+    while waiting:
+        for node in walk(waiting.pop().body):
+            if is_exchange(node):
+                return True
+            if isinstance(node, Barrier) and node.scope is BarrierScope.WARP:
+                return True
+            if isinstance(node, Allocate) and node.buffer.scope is Scope.WARP:
+                return True
+            if isinstance(node, CallFunction) and node.function not in seen:
+                seen.add(node.function)
+                callee = state.source.get(node.function)
+                waiting += [callee] if callee is not None else []
+    return False
+
+
+def _places_in_row(context: FunctionContext) -> tuple[int, int, int]:
+    """The thread's numbers along x, y and z, from its number in the row."""
+    writer, type_ = context.writer, word(context.writer)
+    x, y, _ = block_sizes(context.kernel)
+    index = thread_number(context)
+    row = writer.value(Op.UDiv, type_, index, x)
+    return (
+        writer.value(Op.UMod, type_, index, x),
+        writer.value(Op.UMod, type_, row, y),
+        writer.value(Op.UDiv, type_, row, y),
+    )
 
 
 def thread_number(context: FunctionContext) -> int:
@@ -93,13 +135,32 @@ def most_threads(state: KernelModule) -> int:
     return known or state.profile.max_threads_per_block
 
 
+def known_size(state: KernelModule) -> tuple[int, int, int]:
+    """The threads of a block along x, y and z as the device launches them, with 1 for what the launch decides."""
+    x, y, z = (size or 1 for size in state.block)
+    return (x * y * z, 1, 1) if state.in_row else (x, y, z)
+
+
 def declare_block_size(state: KernelModule) -> None:
     """Say how many threads a block has where the launch decides."""
     if 0 not in state.block:
         return
     builder = state.builder
-    triple = builder.vector(builder.type_int(32, signed=False), 3)
+    type_ = builder.type_int(32, signed=False)
+    triple = builder.vector(type_, 3)
     sizes = block_sizes(state)
+    if state.in_row:
+        one = builder.constant_int(1, 32, signed=False)
+        x, y, z = sizes
+        sizes = _product(builder, _product(builder, x, y), z), one, one
     found = builder.new_id()
     builder.write(Section.GLOBALS, Op.SpecConstantComposite, (triple, found, *sizes))
     builder.decorate(found, Decoration.BuiltIn, BuiltIn.WorkgroupSize)
+
+
+def _product(builder: ModuleBuilder, a: int, b: int) -> int:
+    """The product of two constants, which may be specialised."""
+    found = builder.new_id()
+    type_ = builder.type_int(32, signed=False)
+    builder.write(Section.GLOBALS, Op.SpecConstantOp, (type_, found, Op.IMul, a, b))
+    return found
