@@ -13,7 +13,7 @@ SHARD = 50
 VULKAN_PROGRAMS = 300
 """Programs on Vulkan devices where --programs says 1,000."""
 VULKAN_SHARD = 15
-VULKAN_WAYS = 5
+VULKAN_WAYS = 6
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -16,8 +16,8 @@ import pytest
 from gristmill.ir.dtype import FLOAT32, FLOAT64, SCALARS
 from gristmill.ir.target import parse_target
 from gristmill.plugin.registry import Registry
-from gristmill.testing.device_programs import ON_EVERY_DEVICE, count_device_constructs
-from gristmill.testing.differential_run import ON_DEVICES, Choice, choice_of, device_maker, plain_maker
+from gristmill.testing.device_programs import DEVICE_CONSTRUCTS, ON_EVERY_DEVICE, count_device_constructs
+from gristmill.testing.differential_run import ON_DEVICES, Choice, Make, choice_of, device_maker, plain_maker
 from gristmill.testing.on_device import DeviceBackend
 from gristmill.testing.programs import count_constructs, differential
 
@@ -32,6 +32,8 @@ class Way:
     arguments: str
     pushed: int = 128
     without: str = ""
+    subgroups: bool = False
+    """Whether threads exchange values, in subgroups of the size that the device has."""
 
 
 WAYS = (
@@ -40,8 +42,10 @@ WAYS = (
     Way("vulkan:1.2+address+float64", "address"),
     Way("vulkan:1.2+address+float64", "address_block", pushed=8),
     Way("vulkan+float64", "push", without=SETS),
+    Way("vulkan+float64+subgroup_ballot+subgroup_shuffle", "push", subgroups=True),
 )
-CONSTRUCTS = ON_EVERY_DEVICE - {"warp", "thread assert"}
+CONSTRUCTS = ON_EVERY_DEVICE - {"warp"}
+FLOATS = (FLOAT32, FLOAT64)
 PLAIN = 4
 """Of so many programs one is of plain loops."""
 
@@ -61,8 +65,10 @@ def backends(validated: Registry) -> Iterator[Backends]:
                 devices[way] = validated.runtime("vulkan").open(0)
         if (way, choice) not in made:
             optimization, interpreted, verify = choice
-            named = parse_target(WAYS[way].target)
-            target = replace(named, options=(("max_push_constants_size", WAYS[way].pushed),))
+            options = [("max_push_constants_size", WAYS[way].pushed)]
+            if WAYS[way].subgroups:
+                options.append(("subgroup_size", devices[way].properties()["subgroup_size"]))
+            target = replace(parse_target(WAYS[way].target), options=tuple(options))
             made[way, choice] = DeviceBackend(
                 target,
                 devices[way],
@@ -82,21 +88,29 @@ def test_programs_give_what_the_executor_gives(backends: Backends, way: int, way
     for seed in way_seeds:
         backend = backends(way, choice_of(seed))
         is_plain = seed % PLAIN == PLAIN - 1
-        maker, constructs = (plain_maker, ON_DEVICES) if is_plain else (device_maker, CONSTRUCTS)
+        make = plain_maker(SCALARS, ON_DEVICES, FLOATS) if is_plain else kernels(backend)
         report = differential(
             [seed],
             backend,
-            make=maker(SCALARS, constructs, (FLOAT32, FLOAT64)),
+            make=make,
             count=count_constructs if is_plain else count_device_constructs,
         )
         told = f"{WAYS[way]}, optimization {choice_of(seed)[0]}"
         assert not report.failures, f"{told}:\n{report.failures[0]}"
 
 
+def kernels(backend: DeviceBackend) -> Make:
+    """Programs of kernels with all that the target has."""
+    capabilities = backend.registry.target_kind("vulkan").capabilities(backend.target)
+    if capabilities.warp_shuffles:
+        return device_maker(SCALARS, DEVICE_CONSTRUCTS, FLOATS, capabilities.warp_size)
+    return device_maker(SCALARS, CONSTRUCTS, FLOATS)
+
+
 @pytest.mark.parametrize("way", range(len(WAYS)))
 def test_the_ways_are_those_that_are_meant(backends: Backends, way: int) -> None:
     backend = backends(way, (3, True, False))
-    code = backend.generated(device_maker(SCALARS, CONSTRUCTS, ())(0).module)
+    code = backend.generated(kernels(backend)(0).module)
     records = [record for blob in code.blobs if blob.kind == "spirv" for record in blob.kernels]
     forms = {record.extra["arguments"] for record in records}
     # Where little enough is pushed there is no need of a block elsewhere.

@@ -27,7 +27,7 @@ from gristmill.testing.programs import Outcome, compare
 
 PROGRAMS = 6
 CALLS = 12
-CONSTRUCTS = ON_EVERY_DEVICE - {"warp", "thread assert", "mathematics"}
+CONSTRUCTS = ON_EVERY_DEVICE - {"warp", "mathematics"}
 TARGETS = ("vulkan", "vulkan:1.2+address")
 
 

@@ -24,7 +24,7 @@ from gristmill.files import replace_file
 from gristmill.ir.dtype import FLOAT32, FLOAT64, SCALARS, DType
 from gristmill.ir.target import Target, parse_target
 from gristmill.plugin.registry import Registry
-from gristmill.testing.device_programs import DEVICE_CONSTRUCTS, ON_EVERY_DEVICE, random_device_program
+from gristmill.testing.device_programs import DEVICE_CONSTRUCTS, random_device_program
 from gristmill.testing.on_device import DeviceBackend
 from gristmill.testing.programs import CONSTRUCTS, differential, random_program
 from gristmill.testing.programs.program import RandomProgram
@@ -57,9 +57,17 @@ def choice_of(seed: int) -> Choice:
     return 3 if seed % 2 else 0, seed // 2 % 2 == 1, seed % VERIFIED == 0
 
 
-def device_maker(dtypes: Sequence[DType], constructs: Collection[str], mathematics_in: Collection[DType]) -> Make:
+def device_maker(
+    dtypes: Sequence[DType], constructs: Collection[str], mathematics_in: Collection[DType], warp_size: int = 32
+) -> Make:
     """Programs of several kernels, bound to threads."""
-    return partial(random_device_program, dtypes=dtypes, constructs=constructs, mathematics_in=mathematics_in)
+    return partial(
+        random_device_program,
+        dtypes=dtypes,
+        constructs=constructs,
+        mathematics_in=mathematics_in,
+        warp_size=warp_size,
+    )
 
 
 def plain_maker(dtypes: Sequence[DType], constructs: Collection[str], mathematics_in: Collection[DType]) -> Make:
@@ -170,7 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     left_out = {name.strip() for name in options.leave_out.split(",") if name.strip()}
     device = options.device or f"{options.target.partition(':')[0].partition('+')[0]}:0"
     all_constructs = DEVICE_CONSTRUCTS if options.kind == "device" else ON_DEVICES
-    constructs = (ON_EVERY_DEVICE if options.kind == "device" else ON_DEVICES) - left_out
+    constructs = all_constructs - left_out
     run: dict[str, object] = {
         "kind": options.kind,
         "target": " ".join([options.target, *options.option]),
@@ -193,8 +201,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kind = Registry.installed().target_kind(target.kind)
     capabilities = kind.capabilities(kind.resolve(target))
     dtypes = [dtype for dtype in SCALARS if dtype in capabilities.dtypes]
-    maker = device_maker if options.kind == "device" else plain_maker
-    make = maker(dtypes, constructs, [dtype for dtype in (FLOAT32, FLOAT64) if dtype in dtypes])
+    floats = [dtype for dtype in (FLOAT32, FLOAT64) if dtype in dtypes]
+    if options.kind == "plain":
+        make = plain_maker(dtypes, constructs, floats)
+    elif capabilities.warp_shuffles:
+        make = device_maker(dtypes, constructs, floats, capabilities.warp_size or 32)
+    else:
+        make = device_maker(dtypes, constructs - {"exchange"}, floats)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         _go_on(Run(target, device, make, options.failures), seeds, progress, options)

@@ -22,7 +22,9 @@ _VOTES = ("warp_ballot", "warp_any", "warp_all")
 
 
 class ExchangeMaker(KernelMaker):
-    """Makes kernels with exchanges too, where those are allowed."""
+    """Makes kernels with exchanges too, where those are allowed, in groups of up to ``warp_size`` threads."""
+
+    warp_size = _WIDTHS[-1]
 
     def makers(self) -> list[tuple[float, Callable[[], s.Stmt | None]]]:
         found = super().makers()
@@ -58,7 +60,7 @@ class ExchangeMaker(KernelMaker):
 
     def exchange(self, grid: Grid) -> s.Bind:
         """One exchange of a random value, with a random lane; its name is known from here on."""
-        width = const(self.chance.pick(_WIDTHS), INT32)
+        width = const(self.chance.pick([width for width in _WIDTHS if width <= self.warp_size]), INT32)
         if self.chance.happens(0.3):
             name = self.chance.pick(_VOTES)
             asked = self.make(BOOL, 2)

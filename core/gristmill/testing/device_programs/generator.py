@@ -36,16 +36,18 @@ def random_device_program(
     dtypes: Sequence[DType] = CPU_DTYPES,
     constructs: Collection[str] = ON_EVERY_DEVICE,
     mathematics_in: Collection[DType] = (),
+    warp_size: int = 32,
 ) -> RandomDeviceProgram:
     """The program of a seed: a function ``main`` of host code and kernels that are bound to threads.
 
     ``dtypes`` are the scalar types that it uses (int64 besides, for indices), ``constructs`` a choice of
-    :data:`DEVICE_CONSTRUCTS`, ``mathematics_in`` the float types in which exp and the like, and fmod, may occur.
+    :data:`DEVICE_CONSTRUCTS`, ``mathematics_in`` the float types in which exp and the like, and fmod, may occur,
+    ``warp_size`` (8 or more) the widest exchange.
     """
     unknown = set(constructs) - DEVICE_CONSTRUCTS
     if unknown:
         raise ValueError(f"there are no constructs {sorted(unknown)}; there are {sorted(DEVICE_CONSTRUCTS)}")
-    return _DeviceProgramMaker(seed, tuple(dtypes), frozenset(constructs), frozenset(mathematics_in)).make()
+    return _DeviceProgramMaker(seed, tuple(dtypes), frozenset(constructs), frozenset(mathematics_in), warp_size).make()
 
 
 class _HostMaker(ExchangeMaker, BlockKernelMaker):
@@ -188,7 +190,12 @@ class _HostMaker(ExchangeMaker, BlockKernelMaker):
 
 class _DeviceProgramMaker:
     def __init__(
-        self, seed: int, dtypes: tuple[DType, ...], constructs: frozenset[str], mathematics_in: frozenset[DType]
+        self,
+        seed: int,
+        dtypes: tuple[DType, ...],
+        constructs: frozenset[str],
+        mathematics_in: frozenset[DType],
+        warp_size: int,
     ) -> None:
         self.seed = seed
         self.chance = Chance(f"device program {seed}")
@@ -197,6 +204,7 @@ class _DeviceProgramMaker:
         self.dtypes = tuple(kept)
         self.constructs = constructs
         self.mathematics_in = mathematics_in
+        self.warp_size = warp_size
         self.helpers: list[Helper] = []
         self.device_helpers: list[DeviceHelper] = []
         self.parts: list[Function] = []
@@ -210,6 +218,7 @@ class _DeviceProgramMaker:
         found = _HostMaker(self.chance, self.dtypes, self.allowed)
         found.returns = returns
         found.mathematics_in = self.mathematics_in
+        found.warp_size = self.warp_size
         found.helpers = list(self.helpers)
         found.device_helpers = tuple(self.device_helpers)
         return found
