@@ -30,10 +30,11 @@ class SPIRVGenerator:
         from gristmill.codegen.exchanges import check_exchanges
         from gristmill.codegen.kernel_records import kernel_record, kernels_of
         from gristmill.passes.deep import run_deep
+        from gristmill_spirv.disassembly import text_of_blob
         from gristmill_spirv.kernels import write_kernel
         from gristmill_spirv.limits import check_limits
         from gristmill_spirv.refusals import over_limit
-        from gristmill_spirv.target import capabilities, profile_of
+        from gristmill_spirv.target import TEXT_KIND, capabilities, profile_of
 
         profile = profile_of(target)
         if profile.subgroup_size:
@@ -83,6 +84,7 @@ class SPIRVGenerator:
                     "vulkan": _version(profile.vulkan),
                     "features": ",".join(sorted(features)),
                 },
+                texts=((TEXT_KIND, text_of_blob(data, records)),) if TEXT_KIND in options.texts else (),
             )
         ]
 

@@ -7,14 +7,14 @@ stand in ``gristmill_targets/vulkan.toml``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from gristmill.errors import suggestion
 from gristmill.ir.dtype import FLOAT64, INT64, SCALARS, UINT64
 from gristmill.ir.target import Target
-from gristmill.plugin.artifacts import Capabilities, Scalar
+from gristmill.plugin.artifacts import Capabilities, KernelRecord, Scalar
 from gristmill.plugin.device_limits import LAUNCH_LIMITS, check_limits, filled_in, with_limits_of
 from gristmill.plugin.protocols import FROM_DEVICE, KeyDescription, TargetKind
 from gristmill.plugin.target_data import device_limits, target_table
@@ -23,6 +23,7 @@ from gristmill_spirv.profile import Profile
 
 NAME = "vulkan"
 BLOB_KIND = "spirv"
+TEXT_KIND = "spirv-assembly"
 PUSH_CONSTANTS = "max_push_constants_size"
 STORAGE_BUFFERS = "max_storage_buffers"
 SUBGROUP_SIZE = "subgroup_size"
@@ -176,6 +177,13 @@ def _version(text: str) -> tuple[int, int]:
     return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (0, 0)
 
 
+def _text_of_code(kind: str, data: bytes, kernels: Sequence[KernelRecord]) -> str:
+    from gristmill_spirv.disassembly import text_of_blob
+
+    assert kind == TEXT_KIND
+    return text_of_blob(data, kernels)
+
+
 def target_kind() -> TargetKind:
     """The description of the kind."""
     table: Mapping[str, Any] = target_table(NAME)
@@ -197,5 +205,7 @@ def target_kind() -> TargetKind:
         ),
         architectures=tuple(table["versions"]),
         device_type=table["device_type"],
+        texts=(TEXT_KIND,),
+        text_of_code=_text_of_code,
         from_device=from_device,
     )

@@ -47,15 +47,25 @@ def parsed() -> Callable[[str], Module]:
     return lambda source: parse_source(HEAD + source, "kernel.py").module
 
 
+def _lowered(module: Module, target: Target | str, optimization: int = 3) -> tuple[Module, Target]:
+    resolved = resolve(parse_target(target) if isinstance(target, str) else target)
+    context = PassContext(resolved, capabilities(resolved), {"optimization": optimization})
+    entries = (*gristmill.schedule.plugin.gristmill_passes(), *gristmill_launch.plugin.gristmill_passes())
+    return part_by_target(build_pipeline(context, entries).run(module, RunOptions())).device, resolved
+
+
+@pytest.fixture(scope="session")
+def lowered() -> Callable[..., tuple[Module, Target]]:
+    """The device module of a module for a target, and the resolved target."""
+    return _lowered
+
+
 @pytest.fixture
 def written(tmp_path: Path) -> Callable[..., WrittenKernel]:
     """The only kernel of a module as SPIR-V for a target, once spirv-val has found it valid."""
 
     def write(module: Module, target: Target | str = "vulkan+float64", optimization: int = 3) -> WrittenKernel:
-        resolved = resolve(parse_target(target) if isinstance(target, str) else target)
-        context = PassContext(resolved, capabilities(resolved), {"optimization": optimization})
-        entries = (*gristmill.schedule.plugin.gristmill_passes(), *gristmill_launch.plugin.gristmill_passes())
-        device = part_by_target(build_pipeline(context, entries).run(module, RunOptions())).device
+        device, resolved = _lowered(module, target, optimization)
         (kernel,) = kernels_of(device)
         found = write_kernel(device, kernel, profile_of(resolved), kernel_record(kernel, device).block)
         path = tmp_path / "kernel.spv"

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from gristmill.build.generation import Settings, generate
 from gristmill.codegen.context_table import HOST_IR, HOST_IR_SUFFIX
-from gristmill.errors import MissingError, PluginError
+from gristmill.errors import Diagnostic, MissingError, PluginError, UserError
 from gristmill.ir.parser import parse_module
 from gristmill.ir.target import Target, parse_target
 from gristmill.pack import Member, PackReader
 from gristmill.plugin.artifacts import Scalar
+from gristmill.plugin.protocols import TargetKind
+from gristmill.runtime.kernel_records import kernel_records
 
 if TYPE_CHECKING:
     from gristmill.build.compile import Job
@@ -21,17 +23,21 @@ if TYPE_CHECKING:
 
 IR_TEXT = "ir-text"
 IR_SUFFIX = "gmir"
-TEXT_SUFFIXES = {"llvm-ir": "ll", "assembly": "s", HOST_IR: HOST_IR_SUFFIX}
+TEXT_SUFFIXES = {"llvm-ir": "ll", "assembly": "s", "spirv-assembly": "spvasm", HOST_IR: HOST_IR_SUFFIX}
 _OPTIONS_PREFIX = "options of "
 
 
 @dataclass(frozen=True, slots=True)
 class MadeText:
-    """A text that was made again: the name it would have in the pack, and whether the code is that of the pack."""
+    """A text that was made again: the name it would have in the pack, and whether the code is that of the pack.
+
+    ``of_code``: the text was made from that code itself, not from the IR.
+    """
 
     name: str
     text: str
     same_code: bool
+    of_code: bool = False
 
 
 def options_entry(job: Job) -> tuple[str, str]:
@@ -75,6 +81,8 @@ def _made(pack: PackReader, member: Member, kind: str, registry: Registry) -> li
         raise _unavailable(pack, kind, member, f"no installed plugin gives the target kind `{target.kind}`")
     if kind not in kinds[target.kind].texts:
         return []
+    if kinds[target.kind].text_of_code is not None:
+        return _of_code(pack, member, kind, target_name, kinds[target.kind])
     options = _options(pack.manifest.provenance, target_name)
     target = Target(target.kind, target.arch, target.features, tuple(sorted(options.get("target", {}).items())))
     blobs = generate(
@@ -94,6 +102,23 @@ def _made(pack: PackReader, member: Member, kind: str, registry: Registry) -> li
     for number, blob in enumerate(blobs):
         stem = target_name if len(blobs) == 1 else f"{target_name}-{number}"
         found += [MadeText(text_name(stem, kind), text, blob.data in kept) for made, text in blob.texts if made == kind]
+    return found
+
+
+def _of_code(pack: PackReader, ir: Member, kind: str, target_name: str, target: TargetKind) -> list[MadeText]:
+    """The texts of the code that the pack has for the target of an IR text."""
+    assert target.text_of_code is not None
+    blobs = [blob for blob in pack.manifest.blobs if blob.target == ir.target and blob.kind in target.blob_kinds]
+    found = []
+    for number, blob in enumerate(blobs):
+        stem = target_name if len(blobs) == 1 else f"{target_name}-{number}"
+        records = kernel_records(blob, pack.name)
+        try:
+            text = target.text_of_code(kind, bytes(pack.blob(blob)), records)
+        except ValueError as error:
+            hint = "the pack is damaged, or of another version of Gristmill; build it again"
+            raise UserError(Diagnostic("GM0007", f"{blob.name} of {pack.name}: {error}", hint=hint)) from error
+        found.append(MadeText(text_name(stem, kind), text, same_code=True, of_code=True))
     return found
 
 

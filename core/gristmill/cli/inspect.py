@@ -1,7 +1,7 @@
 """Show what a pack holds: its functions, the code for each target, what made it.
 
-Reads the pack's manifest. --text prints texts for people: those that the pack keeps, and others (llvm-ir, assembly)
-made again from its IR, where the plugin of the target is installed.
+Reads the pack's manifest. --text prints texts for people: those that the pack keeps, and others (llvm-ir, assembly,
+spirv-assembly) made of its code or again from its IR, where the plugin of the target is installed.
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gristmill.cli.output import add_json_option, size_text, write_json, write_table
 from gristmill.cli.selection import add_plugin_option, registry_of
 from gristmill.errors import Diagnostic, UserError
 from gristmill.pack import Manifest, PackReader, find_pack
+
+if TYPE_CHECKING:
+    from gristmill.build.texts import MadeText
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,14 +71,16 @@ def _texts(pack: PackReader, kind: str, options: argparse.Namespace) -> list[_Te
 
     made = make_texts(pack, kind, registry_of(options))
     if made:
-        return [_Text(text.name, text.text, _how_made(text.same_code)) for text in made]
+        return [_Text(text.name, text.text, _how_made(text)) for text in made]
     known = sorted({member.kind for member in pack.manifest.texts})
     hint = f"it has {', '.join(f'`{name}`' for name in known)}" if known else "it has no texts"
     raise UserError(Diagnostic("GM0007", f"{pack.name} has no text `{kind}`", hint=hint))
 
 
-def _how_made(same_code: bool) -> str:
-    if same_code:
+def _how_made(text: MadeText) -> str:
+    if text.of_code:
+        return "made of the code in the pack"
+    if text.same_code:
         return "made again from the IR; the code is that of the pack"
     return "made again from the IR; this gristmill makes other code of it than the pack has"
 

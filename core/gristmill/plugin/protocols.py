@@ -61,6 +61,9 @@ class TargetKind:
     device_type: int = CPU_DEVICE_TYPE
     texts: tuple[str, ...] = ()
     """The kinds of text for people that its generator can make, as ``assembly``."""
+    text_of_code: Callable[[str, bytes, Sequence[KernelRecord]], str] | None = None
+    """A text of a kind from the code itself (the data of a blob, and its records), where ``texts`` are of that sort; it
+    raises ValueError for what is no such code. Without it a text that a pack does not keep is made again from its IR."""
     from_device: Callable[[Target, Mapping[str, Scalar]], Target] | None = None
     """The target with what it leaves open filled in from the properties of a device, for a kind whose keys have
     :data:`FROM_DEVICE`. Called before ``resolve``, and only where a manifest names a device; without it no build looks
