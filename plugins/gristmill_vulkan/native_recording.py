@@ -96,6 +96,9 @@ class NativeRecording:
         state.fence_status = api.address("vkGetFenceStatus")
         if PUSH_DESCRIPTORS in device.extensions:
             state.push_descriptors = api.address("vkCmdPushDescriptorSetWithTemplateKHR")
+        if device.instance.is_validated:
+            state.begin_label = api.address("vkCmdBeginDebugUtilsLabelEXT")
+            state.end_label = api.address("vkCmdEndDebugUtilsLabelEXT")
         state.handle = self._pointer(device.handle)
         clock = ctypes.CDLL(None).clock_gettime
         state.clock = ctypes.cast(clock, ctypes.c_void_p).value or 0
@@ -116,7 +119,7 @@ class NativeRecording:
             stream.epoch, stream.recorded = state.epoch, state.recorded
             # Which one is bound does not matter, only that it is not the one that Python bound.
             stream.bound_pipeline = None
-            if stream.recording is not None:
+            if stream.recording is not None and stream.recording.parameters:
                 stream.recording.parameter_bytes = state.block_used
 
     def give(self) -> None:
@@ -156,7 +159,13 @@ class NativeRecording:
         state.block_bytes = form.block_bytes
         state.slots, state.axes = ctypes.addressof(slots), ctypes.addressof(axes)
         state.layout = self._pointer(kernel.layout)
-        kernel.native_state = (state, slots, axes)
+        label = text = None
+        if self.state.begin_label:
+            api = self._stream.api
+            text = api.ffi.new("char[]", record.name.encode())
+            label = api.new("VkDebugUtilsLabelEXT", pLabelName=text)
+            state.label = self._pointer(label)
+        kernel.native_state = (state, slots, axes, label, text)
         if self._can_launch(kernel):
             if form.is_bound:
                 state.template = self._pointer(kernel.update_template())

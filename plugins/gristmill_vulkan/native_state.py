@@ -63,6 +63,7 @@ class KernelState(ctypes.Structure):
         ("block_y", ctypes.c_int64),
         ("block_z", ctypes.c_int64),
         ("dynamic", ctypes.c_int64),
+        ("label", ctypes.c_uint64),
     )
 
 
@@ -108,6 +109,8 @@ class DeviceState(ctypes.Structure):
         ("fence_status", ctypes.c_uint64),
         ("handle", ctypes.c_uint64),
         ("last_fence", ctypes.c_uint64),
+        ("begin_label", ctypes.c_uint64),
+        ("end_label", ctypes.c_uint64),
         ("launches", ctypes.c_int64),
     )
 

@@ -95,7 +95,10 @@ def _built(support: NativeSupport, machine: str) -> bytes:
 
 
 def _is_sound(path: Path, machine: str) -> bool:
+    """Whether a file of the cache folder may be loaded: whole, for this machine, and put there by this user."""
     try:
+        if path.stat().st_uid != os.getuid():
+            return False
         check_shared(path.read_bytes(), _MACHINES[machine], (), path.name)
     except (OSError, GristmillError):
         return False

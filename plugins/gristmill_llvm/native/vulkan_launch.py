@@ -259,18 +259,32 @@ push.uniform:
 descriptors:
   %template = get %kernel kernel.template
   %has.template = icmp ne i64 %template, 0
-  br i1 %has.template, label %descriptors.push, label %dispatch
+  br i1 %has.template, label %descriptors.push, label %label
 descriptors.push:
   %push.descriptors = get %device device.push_descriptors
   call void %push.descriptors(ptr %commands, i64 %template, i64 %layout, i32 0, ptr %infos)
-  br label %dispatch
+  br label %label
 
+label:
+  %label.text = get %kernel kernel.label
+  %has.label = icmp ne ptr %label.text, null
+  br i1 %has.label, label %label.begin, label %dispatch
+label.begin:
+  %begin.label = get %device device.begin_label
+  call void %begin.label(ptr %commands, ptr %label.text)
+  br label %dispatch
 dispatch:
   %dispatch.code = get %device device.dispatch
   %groups.x = trunc i64 %grid.x to i32
   %groups.y = trunc i64 %grid.y to i32
   %groups.z = trunc i64 %grid.z to i32
   call void %dispatch.code(ptr %commands, i32 %groups.x, i32 %groups.y, i32 %groups.z)
+  br i1 %has.label, label %label.end, label %count
+label.end:
+  %end.label = get %device device.end_label
+  call void %end.label(ptr %commands)
+  br label %count
+count:
   %launches = get %device device.launches
   %launches.next = add i64 %launches, 1
   put %launches.next, %device device.launches

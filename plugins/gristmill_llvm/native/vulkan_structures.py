@@ -30,7 +30,7 @@ SLOT = Structure("slot", (("offset", "i32"), ("form", "i32"), ("writes", "i32"),
 
 # form: 0 for kernels that are not launched here, 1 block in push constants, 2 block in memory whose address is pushed,
 # 3 block in a uniform buffer. pipeline: that for the block and the dynamic shared memory beside it; null if there is none.
-# axes: 0-2 for the blocks along x, y, z, 3-5 for the threads.
+# label: a VkDebugUtilsLabelEXT to put round the dispatch, or null. axes: 0-2 for the blocks along x, y, z, 3-5 for the threads.
 KERNEL = Structure(
     "kernel",
     (
@@ -47,6 +47,7 @@ KERNEL = Structure(
         ("block_y", "i64"),
         ("block_z", "i64"),
         ("dynamic", "i64"),
+        ("label", "ptr"),
     ),
 )
 
@@ -91,6 +92,8 @@ DEVICE = Structure(
         ("fence_status", "ptr"),
         ("handle", "ptr"),
         ("last_fence", "i64"),
+        ("begin_label", "ptr"),
+        ("end_label", "ptr"),
         ("launches", "i64"),
     ),
 )

@@ -120,3 +120,12 @@ def test_several_processes(cache: Path) -> None:
     assert {process.returncode for process in running} == {0}
     (origin,) = outputs
     assert [path.name for path in Path(origin.strip()).parent.iterdir()] == ["vulkan_launch.so"]
+
+
+def test_a_file_of_another_user_is_not_loaded(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cache folder may be a shared one: what is loaded runs as who loads it."""
+    path = Path(found("vulkan_launch").origin)
+    before = path.stat().st_ino
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    assert Path(found("vulkan_launch").origin) == path
+    assert path.stat().st_ino != before

@@ -81,6 +81,8 @@ class Machine:
             bind_pipeline=self._function(None, P, U32, I64, call=self._bind),
             push_constants=self._function(None, P, I64, U32, U32, U32, P, call=self._push),
             push_descriptors=self._function(None, P, I64, I64, U32, P, call=self._describe),
+            begin_label=self._function(None, P, P, call=lambda *given: self.calls.append(("begin label", *given))),
+            end_label=self._function(None, P, call=lambda commands: self.calls.append(("end label", commands))),
             pipeline_barrier=self._function(None, P, U32, U32, U32, U32, P, U32, P, U32, P, call=self._barrier),
             dispatch=self._function(None, P, U32, U32, U32, call=self._dispatch),
             slow_launch=self._function(I32, P, P, P, I32, P, I32, I64, call=self._slow),
@@ -229,6 +231,13 @@ def test_the_pipeline_is_bound_once(machine: Machine) -> None:
         assert machine.launch(found) == 0
     names = [call[0] if call[0] != "bind" else call[3] for call in machine.taken()]
     assert names == [0x91, "dispatch", "dispatch", 0x92, "dispatch", 0x91, "dispatch"]
+
+
+def test_labels(machine: Machine) -> None:
+    kernel = machine.kernel(size=0)
+    kernel.label = 0x1ABE1
+    assert machine.launch(kernel) == 0
+    assert machine.taken()[1:] == [("begin label", 0xC0, 0x1ABE1), ("dispatch", 0xC0, 7, 1, 1), ("end label", 0xC0)]
 
 
 def test_all_axes(machine: Machine) -> None:
