@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gristmill.ir.build import constant_value
-from gristmill.ir.dtype import DType
+from gristmill.ir.dtype import DType, TypeCode, dtype_of
 from gristmill.ir.expr import AddressOf, BufferRef, CallFunction, Expr, Var
 from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer, Scope
 from gristmill.ir.span import Span
 from gristmill.ir.stmt import Allocate, View
+from gristmill_spirv.atomics import shared_floats
 from gristmill_spirv.context import FunctionContext
 from gristmill_spirv.enumerants import Op, StorageClass
 from gristmill_spirv.places import VariablePlace, WordPlace
@@ -71,12 +72,15 @@ def _shared(context: FunctionContext, buffer: Buffer, span: Span | None) -> None
 
 def _shared_array(context: FunctionContext, buffer: Buffer, count: int) -> VariablePlace:
     kernel, module = context.kernel, context.writer.module
-    pointee = _array(context, register_type(module, buffer.dtype.element), count)
+    element = buffer.dtype.element
+    if element.is_float and element in shared_floats(kernel):
+        element = dtype_of(TypeCode.UINT, element.bits)
+    pointee = _array(context, register_type(module, element), count)
     variable = module.variable(module.pointer(StorageClass.Workgroup, pointee), StorageClass.Workgroup)
     module.name(variable, buffer.name)
     kernel.interface.variables.append(variable)
-    kernel.shared_bytes += count * width_of(buffer.dtype.element) // 8
-    return VariablePlace(variable, StorageClass.Workgroup, buffer.dtype.element, True, pointee)
+    kernel.shared_bytes += count * width_of(element) // 8
+    return VariablePlace(variable, StorageClass.Workgroup, element, True, pointee)
 
 
 def _warp(context: FunctionContext, buffer: Buffer, span: Span | None) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from gristmill.ir import expr as ir
 from gristmill.ir.build import constant_value
 from gristmill.ir.dtype import BOOL, DType
-from gristmill.ir.effects import may_always_run
+from gristmill.ir.effects import is_atomic, may_always_run
 from gristmill.ir.expr import Expr
 from gristmill.ir.functor import EXPRESSIONS, Functor
 from gristmill_spirv import conversions, floats, integers, memory
+from gristmill_spirv.atomics import atomic
 from gristmill_spirv.calls import call_function
 from gristmill_spirv.context import FunctionContext
 from gristmill_spirv.enumerants import Op
@@ -195,6 +196,8 @@ class Expressions(Functor[Lanes], over=EXPRESSIONS):
         raise self.refused("an array as a value", "pass arrays to functions, and index them", node)
 
     def visit_Call(self, node: ir.Call) -> Lanes:
+        if is_atomic(node):
+            return atomic(self.context, node)
         if node.op.name in EXCHANGES:
             return exchange(self.context, node)
         emit = NATIVE.get(node.op.name)

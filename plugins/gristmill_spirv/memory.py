@@ -28,7 +28,7 @@ def load(context: FunctionContext, node: Load) -> Lanes:
         if at_once is not None:
             return at_once
     element = node.buffer.dtype.element
-    return tuple(_load_element(context, place, index, element) for index in _element_indices(context, place, node))
+    return tuple(_load_element(context, place, index, element) for index in element_indices(context, place, node))
 
 
 def store(context: FunctionContext, node: Store) -> None:
@@ -37,7 +37,7 @@ def store(context: FunctionContext, node: Store) -> None:
     if isinstance(place, (BoundPlace, AddressPlace)) and vectors.store(context, place, node):
         return
     element = node.buffer.dtype.element
-    indices = list(_element_indices(context, place, node))
+    indices = list(element_indices(context, place, node))
     values = context.evaluate(node.value)
     writer, interface = context.writer, context.kernel.interface
     for index, value in zip(indices, values, strict=True):
@@ -61,7 +61,7 @@ def _load_element(context: FunctionContext, place: Place, index: int, element: D
     return from_bits(writer, bits, element)
 
 
-def _element_indices(context: FunctionContext, place: Place, node: Load | Store) -> Iterator[int]:
+def element_indices(context: FunctionContext, place: Place, node: Load | Store | AddressOf) -> Iterator[int]:
     """The index of each scalar element, as the place wants it; 0 (no id) for the only element of a scalar."""
     width = node.buffer.dtype.lanes
     if not node.indices:

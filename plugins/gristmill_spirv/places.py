@@ -287,6 +287,20 @@ def variable_pointer(writer: FunctionWriter, place: VariablePlace, index: int) -
     return writer.value(Op.AccessChain, type_, place.variable, index or place.offset or word_constant(writer, 0))
 
 
+def element_pointer(writer: FunctionWriter, interface: Interface, place: Place, index: int, bits: int) -> int:
+    """A pointer to the bits of an element, as atomic operations want it; of memory in words, one of 32 bits.
+
+    Shared memory is integers (see :func:`gristmill_spirv.atomics.shared_floats`).
+    """
+    if isinstance(place, VariablePlace):
+        return variable_pointer(writer, place, index)
+    if isinstance(place, WordPlace):
+        return _word_pointer(writer, place, index)
+    if isinstance(place, BoundPlace):
+        return _bound_pointer(writer, interface, place, index, bits)
+    return _pointer_at(writer, interface, narrow_word(writer, bits), place.address, index, bits // 8)
+
+
 # Words ----------------------------------------------------------------------------------------------------------------
 
 

@@ -56,8 +56,8 @@ class Conflict(Exception):
     path: Path
     site: int
     writes: bool
-    atomic: bool = False
-    """Whether one of them is an atomic operation, and the other none."""
+    atomic: str = ""
+    """Which of them is an atomic operation, ``earlier`` or ``later``, where the other is none."""
 
 
 class Tracker:
@@ -138,7 +138,7 @@ class Tracker:
         earlier = (self.writers.get(key), self.readers.get(key), self.others.get(key))
         for place, record in enumerate(earlier):
             if record is not None and record[0] is not path and concurrent(record[0], path):
-                raise Conflict(record, place == 0, path, site, True, atomic=True)
+                raise Conflict(record, place == 0, path, site, True, atomic="later")
         here = (path, site)
         last, beside = self.atomics.get(key, (here, here))
         # Of operations that follow one another the last stands for all.
@@ -150,7 +150,7 @@ class Tracker:
     def _meets_atomics(self, key: int, path: Path, site: int, writes: bool) -> None:
         for record in self.atomics.get(key, ()):
             if record[0] is not path and concurrent(record[0], path):
-                raise Conflict(record, True, path, site, writes, atomic=True)
+                raise Conflict(record, True, path, site, writes, atomic="earlier")
 
     def agree(self, key: int, path: Path) -> None:
         """Take a strand's write as the same write that the recorded writer made."""

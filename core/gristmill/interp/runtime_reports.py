@@ -208,20 +208,25 @@ class RuntimeReports:
         there = self.sites[conflict.earlier[1]]
         one, two = self.describe(conflict.earlier[0]), self.describe(conflict.path)
         verbs = {True: "writes", False: "reads"}
+        first, second = verbs[conflict.earlier_writes], verbs[conflict.writes]
+        if conflict.atomic == "earlier":
+            first = "atomically changes"
+        elif conflict.atomic == "later":
+            second = "atomically changes"
         threads = self._between_threads(conflict.earlier[0], conflict.path)
         name = here.what or memory.name
         kind = "threads" if threads else "iterations of a parallel loop"
         message = (
             f"two {kind} race for an element of `{name}` (byte {byte} of its memory): "
-            f"({one}) {verbs[conflict.earlier_writes]} it and ({two}) {verbs[conflict.writes]} it"
+            f"({one}) {first} it and ({two}) {second} it"
         )
-        note = Note(f"({one}) {verbs[conflict.earlier_writes]} it here", there.place)
+        note = Note(f"({one}) {first} it here", there.place)
         if threads:
             raise report(
                 "GM0504",
                 message,
                 here,
-                label=f"({two}) {verbs[conflict.writes]} it here",
+                label=f"({two}) {second} it here",
                 hint=_ATOMIC
                 if conflict.atomic
                 else "put a barrier between the two, or let every thread use elements of its own "
@@ -232,7 +237,7 @@ class RuntimeReports:
             "GM0505",
             message,
             here,
-            label=f"({two}) {verbs[conflict.writes]} it here",
+            label=f"({two}) {second} it here",
             hint=_ATOMIC if conflict.atomic else "make the loop serial, or let every iteration use elements of its own",
             notes=(note,),
         )
