@@ -123,6 +123,14 @@ VULKAN_WITHOUT: Knob[tuple[str, ...]] = Knob(
     "none",
 )
 
+VULKAN_DUMP = Knob(
+    "GRISTMILL_VULKAN_DUMP",
+    "Folder that the SPIR-V of every kernel is written to when it is loaded, for `spirv-dis` and `spirv-val`.",
+    "",
+    _path,
+    "nothing is written",
+)
+
 ALL: tuple[Knob[bool] | Knob[str] | Knob[int] | Knob[tuple[str, ...]], ...] = (
     TRACEBACK,
     DISABLED_PLUGINS,
@@ -132,6 +140,7 @@ ALL: tuple[Knob[bool] | Knob[str] | Knob[int] | Knob[tuple[str, ...]], ...] = (
     NATIVE,
     VULKAN_VALIDATION,
     VULKAN_WITHOUT,
+    VULKAN_DUMP,
 )
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gristmill.plugin.artifacts import KernelRecord
-from gristmill_vulkan.kernels import Kernel, kernel_form
+from gristmill_vulkan.kernel_forms import kernel_form
+from gristmill_vulkan.kernels import Kernel
 
 if TYPE_CHECKING:
     from gristmill_vulkan.device import VulkanDevice
@@ -24,7 +25,7 @@ class VulkanCode:
             for record in records:
                 form = kernel_form(record, len(data))
                 code = data[form.start : form.start + form.size]
-                kernel = Kernel(device.logical, device.logical.api.ffi.NULL, code, record, form)
+                kernel = Kernel(device.logical, device.cache, code, record, form)
                 self._kept.append(kernel)
                 with device._lock:
                     number = next(device._numbers) if device.native is None else device.native.handle(kernel)

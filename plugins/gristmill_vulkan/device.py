@@ -26,7 +26,9 @@ from gristmill_vulkan.logical import LogicalDevice
 from gristmill_vulkan.memory import BLOCK_BYTES, Allocation, Memory
 from gristmill_vulkan.native_recording import NativeRecording, native_code, native_launch
 from gristmill_vulkan.physical import PhysicalDevice
+from gristmill_vulkan.pipeline_cache import PipelineCache
 from gristmill_vulkan.recording import Recorder
+from gristmill_vulkan.requirements import lacking
 from gristmill_vulkan.results import DeviceGoneError, DeviceMemoryError, VulkanError
 from gristmill_vulkan.stream import Stream
 from gristmill_vulkan.transfers import CHUNK_BYTES, Transfers
@@ -57,6 +59,7 @@ class _Parts:
         self.is_closed = False
         self.kernels: weakref.WeakValueDictionary[int, Kernel] = weakref.WeakValueDictionary()
         self.unloaded: deque[Kernel] = deque()
+        self.cache: PipelineCache | None = None
         self.memory: Memory | None = None
         self.stream: Stream | None = None
         self.logical = LogicalDevice(instance, physical, without, name)
@@ -85,6 +88,8 @@ class _Parts:
             for kernel in (*self.kernels.values(), *self.unloaded):
                 kernel.destroy()
             self.unloaded.clear()
+            if self.cache is not None:
+                self.cache.close()
             if self.stream is not None:
                 self.stream.close()
             if self.memory is not None:
@@ -119,6 +124,7 @@ class VulkanDevice:
         self._lock = self._parts.lock
         self.logical = self._parts.logical
         try:
+            self.cache = self._parts.cache = PipelineCache(self.logical)
             self.memory = self._parts.memory = Memory(name, self.logical, block_bytes)
             self.stream = self._parts.stream = Stream(self.logical, self.memory, self._lock)
             self.recorder = Recorder(name, self.logical, self.memory, self.stream)
@@ -235,11 +241,8 @@ class VulkanDevice:
         self._check_usable()
         with self._lock:
             self.collect()
-            try:
+            with suppress(DeviceMemoryError):
                 return self.memory.allocate(size, alignment)
-            except DeviceMemoryError:
-                if not self.stream.is_busy:
-                    raise
         # What is queued may be all that holds memory.
         self.stream.wait_for_all()
         with self._lock:
@@ -281,7 +284,7 @@ class VulkanDevice:
         kernels: Sequence[KernelRecord],
         externs: Mapping[str, int] = MappingProxyType({}),
     ) -> VulkanCode:
-        """Make the kernels of a blob. Raises UserError (GM0914) for a malformed record, VulkanError."""
+        """Make the kernels of a blob. Raises UserError: GM0914 for a malformed record, GM0935; VulkanError."""
         self._check_usable()
         return VulkanCode(self, bytes(data), kernels)
 
@@ -341,6 +344,10 @@ class VulkanDevice:
         with self._lock:
             self.collect()
         self.instance.report()
+
+    def refusal(self, kind: str, target: str, host: str, requirements: Mapping[str, Scalar]) -> str:
+        """What this device lacks for a code that the runtime takes; an empty text if nothing."""
+        return lacking(self.physical, requirements, self.physical.features - self.logical.features)
 
     def properties(self) -> Mapping[str, Scalar]:
         return device_properties(self.physical)

@@ -3,106 +3,34 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import Any
 
-from gristmill.errors import Diagnostic, UserError
 from gristmill.plugin.artifacts import KernelRecord
+from gristmill_vulkan.debugging import dump
 from gristmill_vulkan.descriptors import STORAGE_BUFFER, UNIFORM_BUFFER
+from gristmill_vulkan.kernel_forms import KernelForm
+from gristmill_vulkan.kernel_limits import check_kernel, check_module
 from gristmill_vulkan.logical import PUSH_DESCRIPTORS, LogicalDevice
+from gristmill_vulkan.pipeline_cache import PipelineCache
 from gristmill_vulkan.results import DeviceGoneError
 
 COMPUTE_STAGE = 0x20
-_FORMS = ("push", "uniform", "address", "address_block")
-_SLOT_FORMS = ("address", "offset", "i32", "i64", "f32", "f64")
 _PUSH_DESCRIPTOR_LAYOUT = 0x1
 _FOR_PUSH_DESCRIPTORS, _COMPUTE = 1, 1
 """VkDescriptorUpdateTemplateType and VkPipelineBindPoint."""
-_LARGEST_BLOCK = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """Where an argument stands in the block of parameters, in bytes, and in which form."""
-
-    offset: int
-    form: str
-
-    @property
-    def size(self) -> int:
-        return 8 if self.form in ("address", "i64", "f64") else 4
-
-
-@dataclass(frozen=True, slots=True)
-class KernelForm:
-    """What the ``extra`` of a kernel's record says, checked: it comes from a file."""
-
-    start: int
-    size: int
-    arguments: str
-    slots: tuple[Slot, ...]
-    block_bytes: int
-    dynamic_element: int
-
-    @property
-    def is_bound(self) -> bool:
-        """Whether arrays are bound as storage buffers."""
-        return self.arguments in ("push", "uniform")
-
-    @property
-    def buffers(self) -> int:
-        """How many storage buffers are bound."""
-        return sum(slot.form == "offset" for slot in self.slots)
-
-    @property
-    def push_bytes(self) -> int:
-        """How many bytes of push constants there are."""
-        return {"uniform": 0, "address_block": 8}.get(self.arguments, self.block_bytes)
-
-
-def kernel_form(record: KernelRecord, data_size: int) -> KernelForm:
-    """Read a record. Raises UserError (GM0914) for one that is malformed."""
-    extra = record.extra
-    numbers = [extra.get(name, 0) for name in ("code_start", "code_bytes", "block_bytes", "dynamic_element")]
-    if not all(type(number) is int and 0 <= number < 1 << 31 for number in numbers):
-        raise _malformed(record, "has a number that is none")
-    start, size, block_bytes, dynamic_element = (int(number) for number in numbers)
-    if start % 4 or size % 4 or size < 20 or start + size > data_size:
-        raise _malformed(record, "says that its code lies where there is none")
-    arguments = extra.get("arguments")
-    if arguments not in _FORMS:
-        raise _malformed(record, f"passes arguments as `{arguments}`, which this version does not know")
-    slots = tuple(_slot(record, text) for text in str(extra.get("layout", "")).split(",") if text)
-    if len(slots) != len(record.arguments):
-        raise _malformed(record, f"has {len(slots)} places for {len(record.arguments)} arguments")
-    if block_bytes > _LARGEST_BLOCK or any(slot.offset + slot.size > block_bytes for slot in slots):
-        raise _malformed(record, "has a place outside of its block of parameters")
-    if dynamic_element not in (0, 4) or (dynamic_element and not record.dynamic_shared):
-        raise _malformed(record, f"has dynamic shared elements of {dynamic_element} bytes")
-    if any(
-        (slot.form == ("offset" if arguments in ("push", "uniform") else "address")) != (argument.kind == "buffer")
-        for slot, argument in zip(slots, record.arguments, strict=True)
-    ):
-        raise _malformed(record, "passes an array in a form that is not for arrays")
-    return KernelForm(start, size, str(arguments), slots, -(-block_bytes // 4) * 4, dynamic_element)
-
-
-def _slot(record: KernelRecord, text: str) -> Slot:
-    offset, _, form = text.partition(":")
-    if form not in _SLOT_FORMS or not offset.isascii() or not offset.isdigit() or len(offset) > 6 or int(offset) % 4:
-        raise _malformed(record, f"has the place `{text[:40]}`")
-    return Slot(int(offset), form)
-
-
-def _malformed(record: KernelRecord, what: str) -> UserError:
-    return UserError(Diagnostic("GM0914", f"the record of `{record.name}` {what}", hint="build the pack again"))
+_REQUIRE_FULL_SUBGROUPS = 0x2
+"""VkPipelineShaderStageCreateFlagBits."""
 
 
 class Kernel:
     """A kernel of a loaded blob."""
 
-    def __init__(self, device: LogicalDevice, cache: Any, code: bytes, record: KernelRecord, form: KernelForm) -> None:
-        """Raises VulkanError for what the driver refuses."""
+    def __init__(
+        self, device: LogicalDevice, cache: PipelineCache, code: bytes, record: KernelRecord, form: KernelForm
+    ) -> None:
+        """Raises UserError (GM0935) for what the device does not allow, VulkanError for what the driver refuses."""
+        check_kernel(device, record, form)
+        check_module(device, record, code)
         self.device = device
         self.record = record
         self.form = form
@@ -116,7 +44,9 @@ class Kernel:
         self.template: Any = None
         self.native_state: tuple[Any, ...] | None = None
         """What machine code that launches the kernel reads, if there is any; the kernel keeps it."""
-        self.uses_push_descriptors = PUSH_DESCRIPTORS in device.extensions
+        self.uses_push_descriptors = (
+            PUSH_DESCRIPTORS in device.extensions and form.descriptors <= device.physical.limits["max_push_descriptors"]
+        )
         try:
             self._make(code)
         except BaseException:
@@ -125,6 +55,7 @@ class Kernel:
 
     def _make(self, code: bytes) -> None:
         api, ffi, device = self.device.api, self.device.api.ffi, self.device.handle
+        dump(self.record.name, code)
         words = ffi.new("uint32_t[]", len(code) // 4)
         ffi.memmove(words, code, len(code))
         made = ffi.new("VkShaderModule *")
@@ -222,9 +153,18 @@ class Kernel:
             special.mapEntryCount, special.pMapEntries = len(numbers), entries
             special.dataSize, special.pData = 4 * len(numbers), data
             stage.pSpecializationInfo = special
+        subgroups = api.new(
+            "VkPipelineShaderStageRequiredSubgroupSizeCreateInfo", requiredSubgroupSize=self.form.subgroup
+        )
+        if self.form.subgroup and "subgroup_size_control" in self.device.features:
+            stage.pNext = subgroups
+            threads = values.get(0, self.record.block[0])
+            if "full_subgroups" in self.device.features and threads % self.form.subgroup == 0:
+                stage.flags = _REQUIRE_FULL_SUBGROUPS
         info = api.new("VkComputePipelineCreateInfo", stage=stage[0], layout=self.layout)
         made = ffi.new("VkPipeline *")
-        api.call("vkCreateComputePipelines", self.device.handle, self._cache, 1, info, ffi.NULL, made)
+        api.call("vkCreateComputePipelines", self.device.handle, self._cache.handle, 1, info, ffi.NULL, made)
+        self._cache.note(made[0], self.record.name)
         return made[0]
 
     def destroy(self) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Set
 
 from gristmill_vulkan.features import switched_on
 from gristmill_vulkan.instance import Instance, texts
-from gristmill_vulkan.physical import PhysicalDevice
+from gristmill_vulkan.physical import PUSH_DESCRIPTORS, PhysicalDevice
 
-PUSH_DESCRIPTORS = "VK_KHR_push_descriptor"
+__all__ = ["PUSH_DESCRIPTORS", "LogicalDevice"]
 _WANTED = (PUSH_DESCRIPTORS,)
 """Extensions that are used where the driver has them."""
 

@@ -12,6 +12,7 @@ from gristmill_vulkan.features import float_features, subgroup_features, support
 # VkPhysicalDeviceType (Vulkan specification): discrete before integrated before virtual before CPU before other.
 _ORDER = {2: 0, 1: 1, 3: 2, 4: 3, 0: 4}
 _TYPE_NAMES = {0: "other", 1: "integrated", 2: "discrete", 3: "virtual", 4: "cpu"}
+PUSH_DESCRIPTORS = "VK_KHR_push_descriptor"
 _QUEUE_COMPUTE = 0x2
 _COMPUTE_STAGE = 0x20
 
@@ -66,6 +67,9 @@ def physical_device(api: Api, handle: Any) -> PhysicalDevice | str:
     if subgroup.supportedStages & _COMPUTE_STAGE:
         features |= subgroup_features(subgroup.supportedOperations)
     features |= float_features(api, handle, version, extensions)
+    pushed = api.new("VkPhysicalDevicePushDescriptorPropertiesKHR")
+    if PUSH_DESCRIPTORS in extensions:
+        api.run("vkGetPhysicalDeviceProperties2", handle, api.new("VkPhysicalDeviceProperties2", pNext=pushed))
     required = bool(sizes.requiredSubgroupSizeStages & _COMPUTE_STAGE)
     limits = properties.limits
     return PhysicalDevice(
@@ -88,6 +92,7 @@ def physical_device(api: Api, handle: Any) -> PhysicalDevice | str:
             "max_grid_size": tuple(limits.maxComputeWorkGroupCount),
             "max_storage_buffer_range": limits.maxStorageBufferRange,
             "max_storage_buffers": limits.maxPerStageDescriptorStorageBuffers,
+            "max_push_descriptors": pushed.maxPushDescriptors,
             "max_uniform_buffer_range": limits.maxUniformBufferRange,
             "storage_alignment": limits.minStorageBufferOffsetAlignment,
             "uniform_alignment": limits.minUniformBufferOffsetAlignment,

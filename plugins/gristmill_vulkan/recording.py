@@ -12,6 +12,7 @@ from typing import Any
 
 from gristmill.errors import Diagnostic, UserError
 from gristmill.plugin.artifacts import KernelRecord
+from gristmill_vulkan.debugging import begin_label, end_label
 from gristmill_vulkan.descriptors import STORAGE_BUFFER, UNIFORM_BUFFER
 from gristmill_vulkan.kernels import COMPUTE_STAGE, Kernel
 from gristmill_vulkan.logical import LogicalDevice
@@ -89,7 +90,12 @@ class Recorder:
                 assert parameters is not None
                 bound.append((parameters[0].block.buffer, parameters[0].offset + parameters[1], form.block_bytes))
             self._bind(kernel, commands, bound)
-        api.run("vkCmdDispatch", commands, *grid)
+        if self.device.instance.is_validated:
+            begin_label(api, commands, record.name)
+            api.run("vkCmdDispatch", commands, *grid)
+            end_label(api, commands)
+        else:
+            api.run("vkCmdDispatch", commands, *grid)
         self.stream.count()
 
     def _place(self, record: KernelRecord, argument: str, address: int | None) -> tuple[Allocation, int] | None:

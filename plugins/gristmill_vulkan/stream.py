@@ -253,11 +253,6 @@ class Stream:
         """Whether so much is queued that who launches has to wait."""
         return len(self._submitted) > LARGEST_QUEUE
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether something is recorded, or queued as far as is known."""
-        return self.recording is not None or bool(self._submitted)
-
     def wait(self, number: int) -> None:
         """Wait until the submission of that number is done; it is submitted if need be. Raises VulkanError."""
         with self.lock:
