@@ -7,20 +7,22 @@ so bindings of the code itself that they use are put in their place, transitivel
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
-from gristmill.arith.simplify import Simplifier
 from gristmill.errors import Diagnostic, Note, UserError
-from gristmill.ir.build import cast, const, constant_value, equal
+from gristmill.ir.build import cast, constant_value, equal
 from gristmill.ir.dtype import INT64
-from gristmill.ir.expr import AddressOf, BufferRef, CallExtern, CallPacked, Expr, Load, Mul, Sub, Var
+from gristmill.ir.expr import AddressOf, BufferRef, CallExtern, CallPacked, Expr, Load, Sub, Var
 from gristmill.ir.functor import children, substitute, walk
 from gristmill.ir.memory import Buffer, Scope
+from gristmill.ir.module import Function
 from gristmill.ir.node import Node
 from gristmill.ir.printer import print_node
 from gristmill.ir.span import Span, place_of
 from gristmill.ir.stmt import Allocate, Assert, Bind, Block, For, LoopKind, MatchBuffer, Stmt, ThreadAxis, View
+from gristmill.passes.ranges import RangeMutator
+from gristmill.passes.shared_layout import saturated_bytes
 
 _INLINED_NODES = 200
 """A binding of more nodes is evaluated under its name, so that chains of bindings do not multiply."""
@@ -36,24 +38,27 @@ class LaunchPlan:
     before: list[Stmt] = field(default_factory=list)
 
 
-def plan_launch(region: Stmt) -> LaunchPlan:
-    """The plan for a region. Its expressions are over what is visible outside of the region.
+def plan_launch(function: Function, region: Stmt) -> LaunchPlan:
+    """The plan for a region of a function. Its expressions are over what is visible outside of the region.
+
+    A size of dynamic shared memory that int64 does not hold is a very large one, and one with a negative dimension is
+    negative: a launch refuses both.
 
     Raises UserError: GM0652 for extents of one axis that differ, GM0653 for what is known only within the launch,
     GM0654 for what lies in memory of the device, GM0657 for a second allocation of dynamic shared memory.
     """
-    return _Planner(region).plan
+    return _Planner(function, region).plan
 
 
 class _Planner:
-    def __init__(self, region: Stmt) -> None:
+    def __init__(self, function: Function, region: Stmt) -> None:
         self.plan = LaunchPlan()
         self.bindings: dict[Var, Expr] = {}
         self.named: dict[Var, Bind] = {}
         self.inside: set[Node] = set()
         self.loops: dict[ThreadAxis, For] = {}
         self.dynamic: Buffer | None = None
-        self.simplifier = Simplifier()
+        self.simplifier = RangeMutator(function).simplifier
         self.wanted = _wanted_bindings(region)
         for node in walk(region):
             self.meet(node)
@@ -184,10 +189,10 @@ class _Planner:
                 )
             )
         self.dynamic = buffer
-        size: Expr = const(buffer.dtype.bytes, INT64)
-        for extent in buffer.shape:
-            size = Mul(cast(extent, INT64), size)
-        self.plan.dynamic_shared = self.known_before(size, f"the size of `{buffer.name}`", span)
+        what = f"the size of `{buffer.name}`"
+        shape = tuple(self.known_before(extent, what, span) for extent in buffer.shape)
+        size = saturated_bytes(replace(buffer, shape=shape), self.simplifier)
+        self.plan.dynamic_shared = self.known_before(size, what, span)
 
 
 def _wanted_bindings(region: Stmt) -> set[Var]:

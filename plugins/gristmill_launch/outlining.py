@@ -55,7 +55,7 @@ def outline(function: Function, region: DeviceRegion, memory: HostMemory, name: 
     order = {var: number for number, var in enumerate(_definitions(function))}
     order.update({bind.var: len(order) + number for number, bind in enumerate(_binds(owned.before))})
     free = sorted(wanted, key=lambda var: order.get(var, len(order)))
-    plan = plan_launch(body)
+    plan = plan_launch(function, body)
 
     params: list[Var] = []
     args: list[Expr] = []

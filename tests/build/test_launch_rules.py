@@ -142,6 +142,75 @@ def test_shared_memory_over_the_limit(backend: ReferenceBackend) -> None:
     assert list(x) == [14, 12, 10, 8, 6, 4, 2, 0]
 
 
+SIZES = """@T.prim_func
+def f(x: T.Buffer((8,), "int32"), n: T.int64, m: T.int64, threads: T.int64):
+    {arrays}
+    for t in T.thread_binding(threads, "threadIdx.x"):
+        {stores}
+"""
+ONE = SIZES.format(arrays='a = T.alloc_buffer((n, m), "int32", scope="shared.dyn")', stores="a[0, t] = x[t]")
+TWO = SIZES.format(
+    arrays='a = T.alloc_buffer((n,), "int8", scope="shared.dyn"); b = T.alloc_buffer((m,), "int64", scope="shared.dyn")',
+    stores="a[t] = T.int8(1); b[t] = T.int64(x[t] + a[t])",
+)
+
+
+@pytest.mark.parametrize("text", [ONE, TWO])
+@pytest.mark.parametrize(
+    ("n", "m"), [(2**62, 4), (4, 2**62), (2**61, 2**61), (2**62, 2**62), (2**63 - 1, 8), (2**32, 2**32)]
+)
+def test_sizes_of_shared_memory_that_wrap_are_large(backend: ReferenceBackend, text: str, n: int, m: int) -> None:
+    x = np.arange(8, dtype=np.int32)
+    with pytest.raises(UserError) as caught:
+        call(backend, text, x, n, m, 1)
+    (found,) = caught.value.diagnostics
+    assert found.code == "GM0922"
+    assert "and reference:0 has 65536" in found.message
+    call(backend, text, x, n, m, 0)
+
+
+@pytest.mark.parametrize("text", [ONE, TWO])
+@pytest.mark.parametrize(("n", "m"), [(-1, 4), (8, -1), (-2, -3), (-(2**63), 2), (2**62, -1), (64, -(2**61)), (0, -1)])
+def test_negative_sizes_of_shared_memory_are_refused(backend: ReferenceBackend, text: str, n: int, m: int) -> None:
+    x = np.arange(8, dtype=np.int32)
+    with pytest.raises(UserError) as caught:
+        call(backend, text, x, n, m, 1)
+    (found,) = caught.value.diagnostics
+    assert found.code == "GM0922"
+    assert "a size of an array in `shared.dyn` is negative" in found.message
+    call(backend, text, x, n, m, 0)
+
+
+def test_sizes_of_shared_memory_that_fit_are_taken_as_they_are(backend: ReferenceBackend) -> None:
+    x = np.arange(8, dtype=np.int32)
+    call(backend, ONE, x, 1, 16384, 8)
+    call(backend, TWO, x, 8, 8191, 8)
+    for text, n, m in ((ONE, 1, 16385), (TWO, 9, 8191)):
+        with pytest.raises(UserError, match="bytes of shared memory"):
+            call(backend, text, x, n, m, 8)
+
+
+TEMPORARY = """@T.prim_func
+def f(x: T.Buffer((8,), "int32"), n: T.int64, m: T.int64):
+    a = T.alloc_buffer((n, m), "int32")
+    for t in T.thread_binding(8, "threadIdx.x"):
+        a[0, t] = x[t]
+    for t in T.thread_binding(8, "threadIdx.x"):
+        x[t] = a[0, t] + 1
+"""
+
+
+@pytest.mark.parametrize(("n", "m"), [(2**62, 4), (2**62 + 2, 8), (2**32, 2**32), (2**63 - 1, 2**63 - 1), (2**61, 8)])
+def test_sizes_of_memory_of_the_device_that_wrap_get_none(backend: ReferenceBackend, n: int, m: int) -> None:
+    x = np.arange(8, dtype=np.int32)
+    # Compiled code gets no memory; the executor says what is too large.
+    with pytest.raises((MemoryError, ExecutionError), match=r"no memory|takes .* bytes"):
+        call(backend, TEMPORARY, x, n, m)
+    assert list(x) == list(range(8))
+    call(backend, TEMPORARY, x, 1, 8)
+    assert list(x) == list(range(1, 9))
+
+
 # Scalars --------------------------------------------------------------------------------------------------------------
 
 FLOATS = {

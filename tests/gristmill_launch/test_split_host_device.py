@@ -209,7 +209,7 @@ CASES = [
           symbol "f"
           target "host"
         {
-          launch @f_kernel(x_data, y_data, n) over blockIdx.x = 2, threadIdx.x = n shared n * 4
+          launch @f_kernel(x_data, y_data, n) over blockIdx.x = 2, threadIdx.x = n shared min(n, 2305843009213693951) * 4
         }
 
         function @f_kernel(x_data: ptr<int16, global>, y_data: ptr<int16, global>, n: int64)
@@ -1130,7 +1130,7 @@ CASES = [
           symbol "f"
           target "host"
         {
-          launch @f_kernel(x_data, n) over threadIdx.x = 4 shared n * 8 + 32
+          launch @f_kernel(x_data, n) over threadIdx.x = 4 shared max(min(n * 2 + 8, 2305843009213693951), -1) * 4
         }
 
         function @f_kernel(x_data: ptr<int32, global>, n: int64)

@@ -518,7 +518,7 @@ def test_nests_in_a_few_rows_are_worth_more_than_rows() -> None:
     assert any(isinstance(node, For) and node.hints.independent for node in walk(found))
 
 
-def test_conditions_that_memory_decides_about_are_not_shared() -> None:
+def test_conditions_that_memory_decides_about_stand_within_what_is_shared() -> None:
     module = module_of(
         """
         @T.prim_func
@@ -533,7 +533,29 @@ def test_conditions_that_memory_decides_about_are_not_shared() -> None:
                     out[1] = out[1] + a[i]
         """
     )
-    assert reductions(same(module, np.ones(90, np.int32), np.zeros(2, np.int32))) == 1
+    for first in (1, 0):
+        values = np.ones(90, np.int32)
+        values[0] = first
+        # The condition stands inside of the first loop, so the threads also find out together whether any of them came by.
+        assert reductions(same(module, values, np.full(2, 7, np.int32))) == 3
+
+
+def test_conditions_that_memory_decides_about_are_not_shared_where_they_cannot_move() -> None:
+    module = module_of(
+        """
+        @T.prim_func
+        def f(a: T.Buffer(("n",), "int32"), out: T.Buffer((2,), "int32")):
+            T.func_attr({"noalias": True})
+            flag = a[0]
+            if flag > 0:
+                for i in range(flag):
+                    out[0] = out[0] + a[i]
+            if n > 5:
+                for i in range(n):
+                    out[1] = out[1] + a[i]
+        """
+    )
+    assert reductions(same(module, np.full(90, 40, np.int32), np.zeros(2, np.int32))) == 1
 
 
 def test_bins_that_read_everything_have_a_block_each() -> None:

@@ -13,7 +13,8 @@ After::
         view a: int8[n] offset m * 8 in shared.dyn over dynamic_shared_memory_data
         view b: float64[m] in shared.dyn over dynamic_shared_memory_data
 
-Those that ask for most alignment come first; each begins at a multiple of its own, and of its elements. With
+Those that ask for most alignment come first; each begins at a multiple of its own, and of its elements. A size of all
+that is too large for int64 is a very large one, and where one of the sizes is negative it is too: no launch takes those. With
 ``types_apart``, for targets that see one memory as one type only, buffers of two types are an error (GM0611).
 
 Ensures: at most one allocation of ``shared.dyn`` in a launch region. Runs after barriers are in, which tell apart the
@@ -28,7 +29,7 @@ from typing import Any
 
 from gristmill.arith.simplify import simplify
 from gristmill.errors import Diagnostic, Note, UserError
-from gristmill.ir.build import const
+from gristmill.ir.build import conjunction, const, greater_equal, select
 from gristmill.ir.dtype import INT64
 from gristmill.ir.expr import Expr, FloorDiv
 from gristmill.ir.functor import walk
@@ -39,7 +40,16 @@ from gristmill.ir.stmt import Allocate, Stmt
 from gristmill.passes.launch_regions import map_regions
 from gristmill.passes.layout import plus, times
 from gristmill.passes.manager import Pass
-from gristmill.passes.shared_layout import Home, alignment_of, bytes_of, new_memory, offset_steps, placed
+from gristmill.passes.ranges import RangeMutator
+from gristmill.passes.shared_layout import (
+    Home,
+    alignment_of,
+    bytes_of,
+    new_memory,
+    offset_steps,
+    placed,
+    saturated_bytes,
+)
 from gristmill.plugin.protocols import PassContext
 
 
@@ -61,10 +71,10 @@ class LayOutDynamicMemory(Pass):
 
 def lay_out_dynamic_memory(function: Function, types_apart: bool = False) -> Function:
     """The function with one dynamic allocation a region; the same object if none has more. Raises UserError (GM0611)."""
-    return map_regions(function, lambda region: _laid_out(region, types_apart))
+    return map_regions(function, lambda region: _laid_out(function, region, types_apart))
 
 
-def _laid_out(region: Stmt, types_apart: bool) -> Stmt:
+def _laid_out(function: Function, region: Stmt, types_apart: bool) -> Stmt:
     found = [node for node in walk(region) if isinstance(node, Allocate) and node.buffer.scope is Scope.SHARED_DYNAMIC]
     if len(found) < 2:
         return region
@@ -74,18 +84,30 @@ def _laid_out(region: Stmt, types_apart: bool) -> Stmt:
         if other is not None:
             raise _types_differ(found[0], other)
     steps = offset_steps(region)
+    known = RangeMutator(function).simplifier
+    # All of them together stay below what int64 holds, also with what lies between them.
+    most = INT64.maximum // (2 * len(found))
     offsets: list[tuple[Allocate, Expr]] = []
-    end: Expr = const(0, INT64)
+    sizes: list[Expr] = []
+    end = whole = const(0, INT64)
     for node in sorted(found, key=lambda node: -steps[node.buffer.data]):
-        step = const(steps[node.buffer.data], INT64)
-        start = simplify(times(FloorDiv(plus(end, const(steps[node.buffer.data] - 1, INT64)), step), step))
+        start = _aligned(end, steps[node.buffer.data])
         offsets.append((node, start))
         end = plus(start, bytes_of(node.buffer))
+        sizes.append(saturated_bytes(node.buffer, known, most))
+        whole = plus(_aligned(whole, steps[node.buffer.data]), sizes[-1])
+    unsure = [greater_equal(size, 0) for size in sizes if known.bounds.of(size).low < 0]
+    if unsure:
+        whole = select(conjunction(unsure), whole, const(-1, INT64))
     alignment = max(alignment_of(node.buffer) for node in found)
     memory = new_memory(
-        "dynamic_shared_memory", Scope.SHARED_DYNAMIC, simplify(end), alignment, kind if types_apart else None
+        "dynamic_shared_memory", Scope.SHARED_DYNAMIC, known.simplify(whole), alignment, kind if types_apart else None
     )
     return placed(region, ((node.buffer.data, Home(memory, start)) for node, start in offsets))
+
+
+def _aligned(end: Expr, step: int) -> Expr:
+    return simplify(times(FloorDiv(plus(end, const(step - 1, INT64)), const(step, INT64)), const(step, INT64)))
 
 
 def _types_differ(first: Allocate, second: Allocate) -> UserError:

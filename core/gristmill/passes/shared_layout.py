@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gristmill.arith.simplify import simplify
-from gristmill.ir.build import const, constant_value
+from gristmill.arith.simplify import Simplifier, simplify
+from gristmill.ir.build import conjunction, const, constant_value, greater, greater_equal, select
 from gristmill.ir.dtype import HANDLE, INT64, UINT8, DType
-from gristmill.ir.expr import AddressOf, Expr, FloorDiv, Var
+from gristmill.ir.expr import AddressOf, Expr, FloorDiv, Max, Min, Var
 from gristmill.ir.functor import Mutator, walk
 from gristmill.ir.memory import Buffer, PointerType, Scope
 from gristmill.ir.stmt import Allocate, Seq, Stmt, View
-from gristmill.passes.layout import flat_size, plus, times
+from gristmill.passes.layout import as_int64, flat_size, plus, times
 
 
 def element_bytes(dtype: DType) -> int:
@@ -30,6 +30,37 @@ def alignment_of(buffer: Buffer) -> int:
 def bytes_of(buffer: Buffer) -> Expr:
     """The size of a buffer in bytes, as int64."""
     return simplify(times(flat_size(buffer), const(element_bytes(buffer.dtype), INT64)))
+
+
+def saturated_bytes(buffer: Buffer, known: Simplifier, most: int = INT64.maximum) -> Expr:
+    """The size in bytes as int64, where it may be too large for that: ``most`` then, or little less; below 0 where a size is.
+
+    For what must not wrap to a small number: the size of an allocation that is made elsewhere. ``known`` has the ranges of
+    variables. The buffer is compact.
+    """
+    sizes = [known.simplify(as_int64(size)) for size in buffer.shape]
+    factor = element_bytes(buffer.dtype)
+    for size in sizes:
+        factor *= max(int(constant_value(size) or 1), 1)
+    total: Expr = const(min(factor, most), INT64)
+    for size in sizes:
+        if (constant_value(size) or 0) <= 0:
+            total = _saturated_product(size, total, known, most)
+    return known.simplify(total)
+
+
+def _saturated_product(size: Expr, total: Expr, known: Simplifier, most: int) -> Expr:
+    factor, of_size, of_total = constant_value(total), known.bounds.of(size), known.bounds.of(total)
+    if factor is not None and factor > 0:
+        limit = most // int(factor)
+        if of_size.high > limit or of_size.low < -limit:
+            size = Max(Min(size, const(limit, INT64)), const(-1, INT64))
+        return times(size, total)
+    if of_size.low >= 0 and of_total.low >= 0 and of_size.high * of_total.high <= most:
+        return times(size, total)
+    too_large = greater(size, FloorDiv(const(most, INT64), Max(total, const(1, INT64))))
+    product = select(conjunction([greater(total, 0), too_large]), const(most, INT64), times(size, total))
+    return select(conjunction([greater_equal(size, 0), greater_equal(total, 0)]), product, const(-1, INT64))
 
 
 def offset_steps(region: Stmt) -> dict[Var, int]:

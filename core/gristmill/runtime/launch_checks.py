@@ -58,7 +58,14 @@ def check_launch(
             f"a block takes {shared} bytes of shared memory ({parts}), and {device} has {limits.max_shared_memory}",
             "make the shared arrays smaller",
         )
-    if dynamic_shared < 0 or (dynamic_shared and not record.dynamic_shared):
+    if dynamic_shared < 0:
+        raise _refusal(
+            "GM0922",
+            record,
+            f"{dynamic_shared} bytes of dynamic shared memory are asked for: a size of an array in `shared.dyn` is negative",
+            "give sizes of 0 or more",
+        )
+    if dynamic_shared and not record.dynamic_shared:
         raise _refusal(
             "GM0922",
             record,
