@@ -61,6 +61,11 @@ class ModuleBuilder:
 
     # Words
 
+    @property
+    def bound(self) -> int:
+        """The id that :meth:`new_id` gives next; all others are less."""
+        return self._bound
+
     def new_id(self) -> int:
         """An id that nothing has yet."""
         found = self._bound
@@ -118,6 +123,10 @@ class ModuleBuilder:
     def name(self, target: int, text: str) -> None:
         """Say what an id is called in the source."""
         self.write(Section.NAMES, Op.Name, (target, *text_words(text)))
+
+    def name_member(self, target: int, member: int, text: str) -> None:
+        """Say what a member of a structure is called in the source."""
+        self.write(Section.NAMES, Op.MemberName, (target, member, *text_words(text)))
 
     def decorate(self, target: int, decoration: Decoration, *operands: int) -> None:
         """Decorate an id, once."""

@@ -87,7 +87,9 @@ def _instance(kernel: KernelModule, callee: Function, given: tuple[Place | None,
     for param, place in zip(callee.params, given, strict=True):
         assert isinstance(param, Var)
         if place is None:
-            context.values[param] = tuple(next(ids) for _ in range(param.dtype.lanes))
+            lanes = context.values[param] = tuple(next(ids) for _ in range(param.dtype.lanes))
+            if len(lanes) == 1:
+                module.name(lanes[0], param.name)
         elif isinstance(place, AddressPlace):
             context.places[param] = AddressPlace(next(ids))
         elif isinstance(place, BoundPlace):

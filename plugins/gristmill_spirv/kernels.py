@@ -168,13 +168,14 @@ def _arguments(context: FunctionContext) -> tuple[str, tuple[Slot, ...], int]:
         form = "address" if fits else "address_block"
     else:
         form = "push" if fits else "uniform"
-    load = _block_reader(context, slots, form, sum(param.dtype.is_handle for param in variables))
+    names = [param.name for param in variables]
+    load = _block_reader(context, slots, names, form, sum(param.dtype.is_handle for param in variables))
     number = 0
     for param, slot in zip(variables, slots, strict=True):
         if slot.form == "address":
             context.places[param] = AddressPlace(load(slot))
         elif slot.form == "offset":
-            binding = Binding(number, True, {})
+            binding = Binding(number, param.name, {})
             context.places[param] = BoundPlace(binding, load(slot))
             number += 1
         else:
@@ -204,12 +205,14 @@ def _form(dtype: DType, addresses: bool) -> str:
     return "i64" if wide else "i32"
 
 
-def _block_reader(context: FunctionContext, slots: Sequence[Slot], form: str, bindings: int) -> Callable[[Slot], int]:
+def _block_reader(
+    context: FunctionContext, slots: Sequence[Slot], names: Sequence[str], form: str, bindings: int
+) -> Callable[[Slot], int]:
     """A function that loads a slot of the block."""
     writer, state = context.writer, context.kernel
     module = writer.module
     if form == "address_block":
-        pushed = _block_variable(context, [Slot(0, "address")], StorageClass.PushConstant, "parameters")
+        pushed = _block_variable(context, [Slot(0, "address")], ["block"], StorageClass.PushConstant)
         pointer = module.pointer(StorageClass.PushConstant, word(writer, 64))
         state.require("int64", "arithmetic with addresses", None)
         where = writer.value(Op.AccessChain, pointer, pushed, word_constant(writer, 0))
@@ -225,7 +228,7 @@ def _block_reader(context: FunctionContext, slots: Sequence[Slot], form: str, bi
     if not slots:
         return lambda slot: 0
     storage = StorageClass.Uniform if form == "uniform" else StorageClass.PushConstant
-    variable = _block_variable(context, slots, storage, "parameters")
+    variable = _block_variable(context, slots, names, storage)
     if form == "uniform":
         module.decorate(variable, Decoration.DescriptorSet, 0)
         module.decorate(variable, Decoration.Binding, bindings)
@@ -243,14 +246,17 @@ def _block_reader(context: FunctionContext, slots: Sequence[Slot], form: str, bi
     return from_block
 
 
-def _block_variable(context: FunctionContext, slots: Sequence[Slot], storage: StorageClass, name: str) -> int:
+def _block_variable(
+    context: FunctionContext, slots: Sequence[Slot], names: Sequence[str], storage: StorageClass
+) -> int:
     module = context.writer.module
     block = module.fresh(Op.TypeStruct, *(_slot_type(module, slot) for slot in slots))
     module.decorate(block, Decoration.Block)
-    for member, slot in enumerate(slots):
+    for member, (slot, name) in enumerate(zip(slots, names, strict=True)):
         module.decorate_member(block, member, Decoration.Offset, slot.offset)
+        module.name_member(block, member, name)
     variable = module.variable(module.pointer(storage, block), storage)
-    module.name(variable, name)
+    module.name(variable, "parameters")
     context.kernel.interface.variables.append(variable)
     return variable
 

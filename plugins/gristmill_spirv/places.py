@@ -31,7 +31,7 @@ class Binding:
     """A storage buffer of the kernel, and the variables made for it by width of element in bits."""
 
     number: int
-    writable: bool
+    name: str
     variables: dict[int, int]
 
 
@@ -114,6 +114,7 @@ class Interface:
         module.decorate(variable, Decoration.Aliased)
         if self.shares_global and module.memory_model is MemoryModel.GLSL450:
             module.decorate(variable, Decoration.Coherent)
+        module.name(variable, binding.name)
         binding.variables[bits] = variable
         self.variables.append(variable)
         return variable

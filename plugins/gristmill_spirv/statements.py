@@ -48,7 +48,11 @@ class Statements(Functor[None], over=STATEMENTS):
             self.context.places[node.var] = memory.pointed_to(self.context, node.value)
         else:
             self.line(node.span)
-            self.context.values[node.var] = self.context.evaluate(node.value)
+            before = self.writer.module.bound
+            lanes = self.context.values[node.var] = self.context.evaluate(node.value)
+            # Only what was made for this name is called by it.
+            if len(lanes) == 1 and lanes[0] >= before and self.writer.is_open:
+                self.writer.module.name(lanes[0], node.var.name)
             self.context.bindings[node.var] = node.value
 
     def visit_Allocate(self, node: ir.Allocate) -> None:
@@ -105,6 +109,8 @@ class Statements(Functor[None], over=STATEMENTS):
             unroll=node.kind is ir.LoopKind.UNROLLED or node.hints.unroll > 1,
         ) as counter:
             value = wrap(writer, dtype, writer.value(Op.IAdd, type_, first, counter))
+            if self.writer.is_open:
+                writer.module.name(value, node.var.name)
             self.context.values[node.var] = (value,)
             self.visit(node.body)
 

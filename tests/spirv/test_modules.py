@@ -392,11 +392,26 @@ def test_c_functions_are_refused(parsed: Callable[..., Any], written: Written) -
 
 
 def test_names_and_lines_of_the_source_are_kept(text: Callable[..., list[str]]) -> None:
-    lines = text(SHARED)
-    names = {line.split()[-1] for line in of(lines, "OpName")}
-    assert {'"f_kernel"', '"tile"', '"parameters"', '"threadIdx"'} <= names
+    source = """@T.prim_func(private=True)
+def scaled(factor: T.float32, k: T.int64) -> T.float32:
+    if factor < T.float32(0):
+        return T.float32(0)
+    return factor * T.float32(k)
+
+""" + kernel(
+        *TILE,
+        "for step in range(3):",
+        "    total = tile[63 - i] * T.float32(step)",
+        "    y[i] = total + total * scaled(total, i) + size",
+        parameters='size: T.float32, x: T.Buffer((64,), "float32"), y: T.Buffer((64,), "float32")',
+    )
+    lines = text(source, optimization=0)
+    names = {line.split()[-1].strip('"') for line in of(lines, "OpName")}
+    assert {"f_kernel", "tile", "parameters", "threadIdx", "total", "scaled", "factor", "step"} <= names
+    assert {"x_data", "y_data"} <= names
+    assert {line.split()[-1].strip('"') for line in of(lines, "OpMemberName")} == {"size", "x_data", "y_data"}
     assert of(lines, "OpString")[0].endswith('"kernel.py"')
-    assert {line.split()[2] for line in of(lines, "OpLine")} >= {"7", "9"}
+    assert {line.split()[2] for line in of(lines, "OpLine")} >= {"5", "13", "15", "17"}
 
 
 def test_operations_are_not_contracted(text: Callable[..., list[str]]) -> None:
