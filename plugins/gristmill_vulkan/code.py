@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gristmill.plugin.artifacts import KernelRecord
 from gristmill_vulkan.kernel_forms import kernel_form
 from gristmill_vulkan.kernels import Kernel
+from gristmill_vulkan.module_checks import check_module
 
 if TYPE_CHECKING:
     from gristmill_vulkan.device import VulkanDevice
@@ -25,6 +26,7 @@ class VulkanCode:
             for record in records:
                 form = kernel_form(record, len(data))
                 code = data[form.start : form.start + form.size]
+                check_module(code, record)
                 kernel = Kernel(device.logical, device.cache, code, record, form)
                 self._kept.append(kernel)
                 with device._lock:

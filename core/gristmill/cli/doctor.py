@@ -19,6 +19,9 @@ from gristmill.errors import EXIT_DONE, EXIT_MISSING, GristmillError
 from gristmill.plugin.registry import Registry
 from gristmill.version import __version__
 
+_PROCESSOR_RUNTIME = "cpu"
+"""The runtime whose device is the processor, which has a section of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -161,12 +164,20 @@ def _plugins(registry: Registry) -> list[Finding]:
     return findings
 
 
+def _value_text(value: object) -> str:
+    return str(value).replace(",", " ")
+
+
 def _devices(registry: Registry) -> list[Finding]:
     findings = []
     for runtime in registry.runtimes():
         found = runtime.probe()
         for device in found.devices:
-            findings.append(Finding("Devices", f"{runtime.name}:{device.index}", "ok", device.name))
+            name = f"{runtime.name}:{device.index}"
+            findings.append(Finding("Devices", name, "ok", device.name))
+            if runtime.name != _PROCESSOR_RUNTIME and device.properties:
+                told = ", ".join(f"{key} {_value_text(value)}" for key, value in device.properties.items())
+                findings.append(Finding("Devices", f"{name} has", "ok", told))
         if not found.devices:
             findings.append(Finding("Devices", runtime.name, "absent", found.reason or "no device"))
     if not any(finding.status == "ok" for finding in findings):

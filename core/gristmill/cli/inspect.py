@@ -1,4 +1,4 @@
-"""Show what a pack holds: its functions, the code for each target, what made it.
+"""Show what a pack holds: its functions, the code for each target, its kernels, what made it.
 
 Reads the pack's manifest. --text prints texts for people: those that the pack keeps, and others (llvm-ir, assembly,
 spirv-assembly) made of its code or again from its IR, where the plugin of the target is installed.
@@ -111,6 +111,7 @@ def _write(name: str, pack: PackReader) -> None:
         if blob.requirements:
             needs = ", ".join(f"{key} {value}" for key, value in sorted(blob.requirements.items()))
             print(f"{blob.name} needs {needs}")
+    _write_kernels(manifest)
     if manifest.texts:
         print()
         write_table(
@@ -122,6 +123,25 @@ def _write(name: str, pack: PackReader) -> None:
         print()
         for key, value in sorted(manifest.provenance.items()):
             print(f"{key}: {value}")
+
+
+def _write_kernels(manifest: Manifest) -> None:
+    """The kernels that are launched: how arguments reach them, threads of a block, shared memory."""
+    rows = []
+    for blob in manifest.blobs:
+        for record in blob.kernels:
+            axes = record.get("axes")
+            if not isinstance(axes, list) or not axes:
+                continue
+            extra, block = record.get("extra"), record.get("block")
+            form = extra.get("arguments", "") if isinstance(extra, dict) else ""
+            sizes = [str(size or "?") for size in block] if isinstance(block, list) else []
+            dynamic = " + dynamic" if record.get("dynamic_shared") else ""
+            shared = f"{record.get('shared_bytes', 0)} B{dynamic}"
+            rows.append([str(record.get("name", "")), blob.name, str(form), " x ".join(sizes), shared])
+    if rows:
+        print()
+        write_table(["kernel", "code", "arguments", "block", "shared"], rows)
 
 
 def _manifest_json(manifest: Manifest) -> dict[str, Any]:

@@ -17,13 +17,21 @@ from gristmill.runtime.variants import Refusal
 class Placed:
     """The code of a pack for one device: loaded code for each function, and the DLPack type of the device's arrays."""
 
-    __slots__ = ("device_name", "device_type", "entries")
+    __slots__ = ("device_name", "device_type", "entries", "targets")
 
-    def __init__(self, device_name: str, device_type: int, entries: Mapping[str, tuple[LoadedCode, str]]) -> None:
-        """``entries`` maps the name of a function to its loaded code and its entry point there."""
+    def __init__(
+        self,
+        device_name: str,
+        device_type: int,
+        entries: Mapping[str, tuple[LoadedCode, str]],
+        targets: Sequence[str] = (),
+    ) -> None:
+        """``entries`` maps the name of a function to its loaded code and its entry point there; ``targets`` are those
+        that the loaded code was built for."""
         self.device_name = device_name
         self.device_type = device_type
         self.entries = entries
+        self.targets = tuple(targets)
 
 
 class LoadedPack:
@@ -72,6 +80,11 @@ class LoadedPack:
     def devices(self) -> tuple[str, ...]:
         """The devices that the pack's code is loaded on, as ``("cpu:0",)``."""
         return tuple(placed.device_name for placed in self._placed)
+
+    @property
+    def targets(self) -> Mapping[str, tuple[str, ...]]:
+        """For each device the targets whose code is loaded on it, the best first."""
+        return MappingProxyType({placed.device_name: placed.targets for placed in self._placed})
 
     @property
     def refused(self) -> tuple[Refusal, ...]:

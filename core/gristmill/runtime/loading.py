@@ -110,10 +110,16 @@ def _place(
 ) -> Placed:
     """Load onto a device, for each function of the pack, the best code that has it; adds to ``refused``."""
     entries: dict[str, tuple[LoadedCode, str]] = {}
+    targets = []
+    public = {function.name for function in reader.manifest.functions}
     for member in members:
         if launches_kernels(device):
+            if public and public <= entries.keys():
+                # Kernels are not made for nothing.
+                break
             found, not_here = place_kernels(reader, device, member, runtimes, externs)
             entries = {**found, **entries}
+            targets.append(member.target)
             refused += not_here
             continue
         records = kernel_records(member, reader.name)
@@ -121,6 +127,7 @@ def _place(
         if not wanted:
             continue
         code = device.load(reader.blob(member), member.entry_points, records, externs)
+        targets.append(member.target)
         for record in wanted:
             entries[record.name] = (code, record.entry)
-    return Placed(device.name, device.device_type, entries)
+    return Placed(device.name, device.device_type, entries, targets)
