@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import pytest
 
-from gristmill.ir.dtype import FLOAT32, FLOAT64, SCALARS
 from gristmill.ir.target import parse_target
 from gristmill.plugin.registry import Registry
-from gristmill.testing.device_programs import DEVICE_CONSTRUCTS, ON_EVERY_DEVICE, count_device_constructs
-from gristmill.testing.differential_run import ON_DEVICES, Choice, Make, choice_of, device_maker, plain_maker
+from gristmill.testing.device_programs import DEVICE_CONSTRUCTS, count_device_constructs
+from gristmill.testing.differential_run import ON_DEVICES, Choice, Make, choice_of, make_for
 from gristmill.testing.on_device import DeviceBackend
 from gristmill.testing.programs import count_constructs, differential
 
@@ -44,8 +44,6 @@ WAYS = (
     Way("vulkan+float64", "push", without=SETS),
     Way("vulkan+float64+subgroup_ballot+subgroup_shuffle", "push", subgroups=True),
 )
-CONSTRUCTS = ON_EVERY_DEVICE - {"warp"}
-FLOATS = (FLOAT32, FLOAT64)
 PLAIN = 4
 """Of so many programs one is of plain loops."""
 
@@ -88,7 +86,7 @@ def test_programs_give_what_the_executor_gives(backends: Backends, way: int, way
     for seed in way_seeds:
         backend = backends(way, choice_of(seed))
         is_plain = seed % PLAIN == PLAIN - 1
-        make = plain_maker(SCALARS, ON_DEVICES, FLOATS) if is_plain else kernels(backend)
+        make = programs(backend, "plain" if is_plain else "device")
         report = differential(
             [seed],
             backend,
@@ -99,18 +97,19 @@ def test_programs_give_what_the_executor_gives(backends: Backends, way: int, way
         assert not report.failures, f"{told}:\n{report.failures[0]}"
 
 
-def kernels(backend: DeviceBackend) -> Make:
-    """Programs of kernels with all that the target has."""
-    capabilities = backend.registry.target_kind("vulkan").capabilities(backend.target)
-    if capabilities.warp_shuffles:
-        return device_maker(SCALARS, DEVICE_CONSTRUCTS, FLOATS, capabilities.warp_size)
-    return device_maker(SCALARS, CONSTRUCTS, FLOATS)
+@cache
+def programs(backend: DeviceBackend, kind: str) -> Make:
+    """Programs with all that the target has; barriers of warps want subgroups of a known size."""
+    if kind == "plain":
+        return make_for(backend, kind, ON_DEVICES)
+    has_warps = "subgroup_shuffle" in backend.target.features
+    return make_for(backend, kind, DEVICE_CONSTRUCTS if has_warps else DEVICE_CONSTRUCTS - {"warp"})
 
 
 @pytest.mark.parametrize("way", range(len(WAYS)))
 def test_the_ways_are_those_that_are_meant(backends: Backends, way: int) -> None:
     backend = backends(way, (3, True, False))
-    code = backend.generated(kernels(backend)(0).module)
+    code = backend.generated(programs(backend, "device")(0).module)
     records = [record for blob in code.blobs if blob.kind == "spirv" for record in blob.kernels]
     forms = {record.extra["arguments"] for record in records}
     # Where little enough is pushed there is no need of a block elsewhere.

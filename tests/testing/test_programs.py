@@ -22,6 +22,7 @@ from gristmill.ir.verify import verify
 from gristmill.testing.programs import (
     CONSTRUCTS,
     Outcome,
+    RandomProgram,
     compare,
     count_constructs,
     differential,
@@ -107,6 +108,9 @@ def test_constructs_can_be_left_out(construct: str) -> None:
         "mathematics": ("op exp", "op sin", "op pow"),
         "fmod": ("op fmod",),
         "fma": ("op fma",),
+        # These have tests of their own.
+        "result": (),
+        "denormals": (),
     }
     assert [name for name in absent[construct] if counts[name]] == []
 
@@ -246,3 +250,28 @@ def test_comparison_of_results() -> None:
     ]:  # fmt: skip
         found = compare(FUNCTION, outcome([1, 2, 3], value=wanted), outcome([1, 2, 3], value=given))
         assert (found == []) is same, (wanted, given)
+
+
+def test_programs_without_results() -> None:
+    left = CONSTRUCTS - {"result"}
+    assert all(random_program(seed, constructs=left).entry.returns.is_void for seed in range(60))
+
+
+def test_programs_without_denormals() -> None:
+    """None in constants and arguments, with all else as it is with them."""
+
+    def floats(program: RandomProgram) -> list[float]:
+        found = [float(node.value) for node in walk(program.module) if isinstance(node, e.FloatImm)]
+        for arg in program.make_arguments(0):
+            if isinstance(arg, np.ndarray) and arg.dtype.kind in "fV":
+                found += [float(value) for value in arg.ravel()]
+            elif isinstance(arg, float):
+                found.append(arg)
+        return found
+
+    def are_denormal(values: list[float]) -> bool:
+        return any(0 < abs(value) < 2.0**-126 for value in values)
+
+    seeds = range(40)
+    assert any(are_denormal(floats(random_program(seed))) for seed in seeds)
+    assert not any(are_denormal(floats(random_program(seed, constructs=CONSTRUCTS - {"denormals"}))) for seed in seeds)

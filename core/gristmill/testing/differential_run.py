@@ -15,17 +15,16 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from gristmill.files import replace_file
-from gristmill.ir.dtype import FLOAT32, FLOAT64, SCALARS, DType
+from gristmill.ir.dtype import FLOAT32, FLOAT64, SCALARS
 from gristmill.ir.target import Target, parse_target
-from gristmill.plugin.registry import Registry
 from gristmill.testing.device_programs import DEVICE_CONSTRUCTS, random_device_program
-from gristmill.testing.on_device import DeviceBackend
+from gristmill.testing.on_device import DeviceBackend, flushes_denormals
 from gristmill.testing.programs import CONSTRUCTS, differential, random_program
 from gristmill.testing.programs.program import RandomProgram
 
@@ -34,6 +33,9 @@ VERIFIED = 5
 SAVED_EVERY = 10
 ON_DEVICES = CONSTRUCTS - {"recursion", "result"}
 """What of plain programs devices can have: no recursion, and no result that only the device knows."""
+
+WITH_DENORMALS = frozenset({"denormals", "view"})
+"""What makes denormals of float32, for devices that flush them."""
 
 Make = Callable[[int], RandomProgram]
 Choice = tuple[int, bool, bool]
@@ -57,30 +59,31 @@ def choice_of(seed: int) -> Choice:
     return 3 if seed % 2 else 0, seed // 2 % 2 == 1, seed % VERIFIED == 0
 
 
-def device_maker(
-    dtypes: Sequence[DType], constructs: Collection[str], mathematics_in: Collection[DType], warp_size: int = 32
-) -> Make:
-    """Programs of several kernels, bound to threads."""
+def make_for(backend: DeviceBackend, kind: str, constructs: frozenset[str]) -> Make:
+    """Programs of a kind, ``plain`` or ``device``, with no more than the target and the device have."""
+    capabilities = backend.registry.target_kind(backend.target.kind).capabilities(backend.target)
+    dtypes = [dtype for dtype in SCALARS if dtype in capabilities.dtypes]
+    floats = [dtype for dtype in (FLOAT32, FLOAT64) if dtype in dtypes]
+    if flushes_denormals(backend):
+        constructs -= WITH_DENORMALS
+    if kind == "plain":
+        return partial(random_program, dtypes=dtypes, constructs=constructs, mathematics_in=floats)
+    if not capabilities.warp_shuffles:
+        constructs -= {"exchange"}
     return partial(
         random_device_program,
         dtypes=dtypes,
         constructs=constructs,
-        mathematics_in=mathematics_in,
-        warp_size=warp_size,
+        mathematics_in=floats,
+        warp_size=capabilities.warp_size or 32,
     )
-
-
-def plain_maker(dtypes: Sequence[DType], constructs: Collection[str], mathematics_in: Collection[DType]) -> Make:
-    """Programs of plain loops, which the recipe for the target binds to threads."""
-    return partial(random_program, dtypes=dtypes, constructs=constructs, mathematics_in=mathematics_in)
 
 
 class Run:
     """The programs of some seeds on one device, each with two sets of arguments."""
 
-    def __init__(self, target: Target, device: str, make: Make, folder: Path | None) -> None:
-        registry = Registry.installed()
-        first = DeviceBackend(target, device, registry=registry)
+    def __init__(self, first: DeviceBackend, make: Make, folder: Path | None) -> None:
+        registry = first.registry
         choices = itertools.product((0, 3), (False, True), (False, True))
         self.backends = {
             (optimization, interpreted, verify): DeviceBackend(
@@ -178,7 +181,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     left_out = {name.strip() for name in options.leave_out.split(",") if name.strip()}
     device = options.device or f"{options.target.partition(':')[0].partition('+')[0]}:0"
     all_constructs = DEVICE_CONSTRUCTS if options.kind == "device" else ON_DEVICES
-    constructs = all_constructs - left_out
+    constructs = frozenset(all_constructs - left_out)
     run: dict[str, object] = {
         "kind": options.kind,
         "target": " ".join([options.target, *options.option]),
@@ -198,19 +201,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    kind = Registry.installed().target_kind(target.kind)
-    capabilities = kind.capabilities(kind.resolve(target))
-    dtypes = [dtype for dtype in SCALARS if dtype in capabilities.dtypes]
-    floats = [dtype for dtype in (FLOAT32, FLOAT64) if dtype in dtypes]
-    if options.kind == "plain":
-        make = plain_maker(dtypes, constructs, floats)
-    elif capabilities.warp_shuffles:
-        make = device_maker(dtypes, constructs, floats, capabilities.warp_size or 32)
-    else:
-        make = device_maker(dtypes, constructs - {"exchange"}, floats)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        _go_on(Run(target, device, make, options.failures), seeds, progress, options)
+        backend = DeviceBackend(target, device)
+        make = make_for(backend, options.kind, constructs)
+        _go_on(Run(backend, make, options.failures), seeds, progress, options)
     print(summary(progress, seeds))
     return 1 if progress.failures else 0
 

@@ -13,6 +13,7 @@ from gristmill.build.compile import Compiled, Job
 from gristmill.build.generation import Generated, Settings, generate
 from gristmill.codegen.context_table import DEVICE_KIND
 from gristmill.ir.module import Module
+from gristmill.ir.parser import parse_module
 from gristmill.ir.target import Target, parse_target
 from gristmill.passes.manager import RunOptions
 from gristmill.plugin.registry import Registry
@@ -87,6 +88,26 @@ class DeviceBackend:
         job = Job("program", "device", self.target, self.target.kind, Path("program.py"), Path("."), "gristmill")
         data = assemble("testing", "program", [Compiled(job, module, code.blobs, 0.0, code.notes)])
         return load(data, device=self.device, runtimes=self.runtimes)
+
+
+_DOUBLED = """gristmill ir 1
+
+function @doubled(x: float32[1])
+  symbol "doubled"
+  signature "doubled(...)"
+{
+  for i: int64 in 0 +: 1 {
+    x[i] = x[i] + x[i]
+  }
+}
+"""
+
+
+def flushes_denormals(backend: DeviceBackend) -> bool:
+    """Whether the device takes float32 numbers below the normal ones for zeros."""
+    x = np.full(1, 1e-40, np.float32)
+    backend(parse_module(_DOUBLED), "doubled", [x])
+    return bool(x[0] == 0)
 
 
 def has_host_part(code: Generated) -> bool:

@@ -22,7 +22,7 @@ from gristmill.testing.programs.scope import Scope as Names
 DEVICE_CONSTRUCTS = frozenset(
     {"vector", "vectorized", "block", "view", "helper", "mathematics", "fmod", "fma"}
     | {"assert", "thread assert", "early return", "reduction", "dynamic", "host helper", "device helper", "warp"}
-    | {"exchange"}
+    | {"exchange", "denormals"}
 )
 """What may be left out of programs for devices, for back ends and passes that do not have it."""
 
@@ -199,6 +199,7 @@ class _DeviceProgramMaker:
     ) -> None:
         self.seed = seed
         self.chance = Chance(f"device program {seed}")
+        self.chance.denormals = "denormals" in constructs
         self.all_dtypes = dtypes
         kept = [dtype for dtype in dtypes if self.chance.happens(0.4)] or [self.chance.pick(dtypes)]
         self.dtypes = tuple(kept)
@@ -238,7 +239,7 @@ class _DeviceProgramMaker:
         entry, bounded = self.entry()
         scalars, together = (helper.function for helper in self.helpers), (h.function for h in self.device_helpers)
         functions = [*scalars, *together, *self.parts, entry]
-        return RandomDeviceProgram(Module(tuple(functions)), entry.name, bounded, self.seed)
+        return RandomDeviceProgram(Module(tuple(functions)), entry.name, bounded, self.seed, self.chance.denormals)
 
     def scalar_helper(self, number: int) -> Helper:
         """A pure function of a few scalars, which host and threads may call."""

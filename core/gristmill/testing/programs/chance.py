@@ -14,9 +14,15 @@ from gristmill.ir.dtype import BFLOAT16, DType
 
 T = TypeVar("T")
 
+_LEAST_NORMAL = 2.0**-126
+"""Of float32 (IEEE 754)."""
+
 
 class Chance(random.Random):
     """A source of random choices, the same for the same seed on every Python version that we support."""
+
+    denormals = True
+    """Whether there are floats below the normal numbers of float32; without, zeros are in their place."""
 
     def happens(self, probability: float) -> bool:
         return self.random() < probability
@@ -52,6 +58,10 @@ class Chance(random.Random):
 
     def floating(self, dtype: DType) -> float:
         """A value of a float type; specials, denormals and huge values among them."""
+        found = self._floating(dtype)
+        return found if self.denormals or not abs(found) < _LEAST_NORMAL else math.copysign(0.0, found)
+
+    def _floating(self, dtype: DType) -> float:
         rounded = rounding_to(dtype)
         if self.happens(0.25):
             specials = (

@@ -213,7 +213,8 @@ class ExpressionMaker:
                 for other in self.dtypes
                 if other.bits == dtype.bits and not other.is_bool and other != dtype.element
             ]
-            if same_width:
+            # The bits of a number may be a denormal's.
+            if same_width and (self.allowed("denormals") or not dtype.is_float):
                 source = self.make(self.chance.pick(same_width).with_lanes(dtype.lanes), depth)
                 return e.Reinterpret(dtype, self.no_nan(source) if source.dtype.is_float else source)
             lanes = dtype.lanes * dtype.bits

@@ -20,9 +20,10 @@ CPU_DTYPES: tuple[DType, ...] = (*SIGNED, *UNSIGNED, BOOL, FLOAT32, FLOAT64)
 
 CONSTRUCTS = frozenset(
     {"vector", "vectorized", "parallel", "block", "view", "assert", "helper", "recursion", "mathematics", "fmod", "fma"}
-    | {"result"}
+    | {"result", "denormals"}
 )
-"""What may be left out of programs, for back ends that do not have it."""
+"""What may be left out of programs, for back ends that do not have it. Without ``denormals`` no float that a program begins
+with is one of float32; views still read any bits."""
 
 
 def random_program(
@@ -49,6 +50,7 @@ class _ProgramMaker:
     ) -> None:
         self.seed = seed
         self.chance = Chance(f"program {seed}")
+        self.chance.denormals = "denormals" in constructs
         # A few types a program, so that values of one type meet each other.
         kept = [dtype for dtype in dtypes if self.chance.happens(0.45)] or [self.chance.pick(dtypes)]
         self.dtypes = tuple(kept)
@@ -73,7 +75,7 @@ class _ProgramMaker:
                 self.helpers.append(self.recursive_helper())
         entry, bounded = self.entry()
         functions = [*(helper.function for helper in self.helpers), entry]
-        return RandomProgram(Module(tuple(functions)), entry.name, bounded, self.seed)
+        return RandomProgram(Module(tuple(functions)), entry.name, bounded, self.seed, self.chance.denormals)
 
     # Helpers ----------------------------------------------------------------------------------------------------------
 

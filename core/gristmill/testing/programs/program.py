@@ -27,6 +27,8 @@ class RandomProgram:
     function: str
     bounded: frozenset[str]
     seed: int
+    denormals: bool = True
+    """Whether its arguments may be denormals of float32."""
 
     @property
     def entry(self) -> Function:
@@ -46,6 +48,7 @@ class RandomProgram:
     def make_arguments(self, seed: int) -> list[Any]:
         """Arrays and numbers for the entry function, the same for the same seed."""
         chance = Chance(f"{self.seed} {seed}")
+        chance.denormals = self.denormals
         sizes: dict[Var, int] = {size: chance.pick(self.sizes_for(size)) for size in self.entry.sizes}
         found: list[Any] = []
         for param in self.entry.params:
