@@ -21,7 +21,7 @@ from gristmill.files import replace_file
 from gristmill_vulkan.debugging import name_object
 from gristmill_vulkan.logical import LogicalDevice
 from gristmill_vulkan.physical import PhysicalDevice
-from gristmill_vulkan.results import VulkanError
+from gristmill_vulkan.results import DEVICE_LOST, VulkanError
 
 LARGEST_FILE = 64 << 20
 SWITCHED_OFF = "pipeline_cache"
@@ -67,7 +67,7 @@ class PipelineCache:
     """The cache of one device. Safe to use from several threads."""
 
     def __init__(self, device: LogicalDevice) -> None:
-        """Raises VulkanError where the driver makes no cache at all."""
+        """Raises VulkanError for a device that is lost; where the driver makes no cache there is none."""
         self.device = device
         self.path = ""
         self._lock = threading.Lock()
@@ -78,7 +78,15 @@ class PipelineCache:
             with suppress(UserError):
                 self.path = cache_path(device.physical)
         self._kept = self._read()
-        self.handle = self._new(self._kept)
+        self.handle = device.api.ffi.NULL
+        # What a driver does not take, or has no memory for, it may do without.
+        for data in (self._kept, b""):
+            try:
+                self.handle = self._new(data)
+                break
+            except VulkanError as error:
+                if error.result == DEVICE_LOST:
+                    raise
 
     def _read(self) -> bytes:
         if not self.path:
@@ -115,7 +123,7 @@ class PipelineCache:
 
     def _save(self) -> None:
         self._unsaved = 0
-        if not self.path:
+        if not self.path or self.handle == self.device.api.ffi.NULL:
             return
         with suppress(OSError, VulkanError):
             newer = self._read()

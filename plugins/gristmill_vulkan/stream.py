@@ -230,12 +230,16 @@ class Stream:
         done.dead.clear()
         for allocation in memory:
             self.memory.release(allocation)
-        try:
-            for action in actions:
+        faults: list[BaseException] = []
+        for action in actions:
+            try:
                 action()
-        finally:
-            if not done.waiting_threads:
-                self._recycle(done)
+            except BaseException as fault:
+                faults.append(fault)
+        if not done.waiting_threads:
+            self._recycle(done)
+        if faults:
+            raise faults[0]
 
     def _recycle(self, done: Submission) -> None:
         try:
