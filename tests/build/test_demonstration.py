@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gristmill.errors import MissingError
+from gristmill.runtime import devices
 from gristmill.testing import example_project
 from gristmill.testing.demonstration import demonstrate, present_devices, relative_error
 
@@ -20,6 +21,8 @@ def test_demonstration(tmp_path: Path) -> None:
     kernels = {row.kernel for row in done.rows}
     assert len(kernels) == 15
     assert {row.target for row in done.rows} >= {"cpu"}
+    if "vulkan:0" in {row.name for row in devices()}:
+        assert {row.kernel for row in done.rows if (row.target, row.device) == ("gpu", "vulkan:0")} == kernels
     from PIL import Image
 
     pictures = {name: np.asarray(Image.open(tmp_path / f"{name}.png")) for name in ("original", "blurred", "edges")}

@@ -12,10 +12,14 @@ import numpy as np
 
 from gristmill.build.driver import build
 from gristmill.build.report import BuildReport
+from gristmill.codegen.context_table import DEVICE_KIND
 from gristmill.errors import MissingError
 from gristmill.interp import execute
+from gristmill.ir.host_interface import CPU_DEVICE_TYPE
 from gristmill.ir.parser import parse_module
+from gristmill.pack import find_pack
 from gristmill.runtime import device, devices, load
+from gristmill.runtime.devices import this_process
 from gristmill.testing.example_project import copy_project, import_from
 
 if TYPE_CHECKING:
@@ -23,6 +27,11 @@ if TYPE_CHECKING:
 
 _EXECUTOR_PICTURE = (13, 17)
 """Size of the picture that the executor, which is slow, checks the kernels on."""
+_DEVICE_SIZES = ((160, 240), 40_003, 35)
+"""Height and width of the picture, values of a line, and rows of a matrix on devices beside the processor.
+
+Loops that nothing lets share are run by one thread there, and Mesa's driver for processors (llvmpipe) ends the loops of a
+thread after 65535 iterations in all (LP_MAX_TGSI_LOOP_ITERATIONS in its lp_bld_limits.h) without a word."""
 _TIMED_RUNS = 5
 _SLOW_RUNTIME = "reference"
 
@@ -88,9 +97,12 @@ def demonstrate(output: str, chosen: Collection[str] | None = None) -> Demonstra
     cases = checks.cases(picture)
     small_cases = checks.cases(picture[: _EXECUTOR_PICTURE[0], : _EXECUTOR_PICTURE[1]].copy(), count=1003, extent=19)
     names, absent = present_devices(chosen)
+    (height, width), count, extent = _DEVICE_SIZES
+    device_cases = checks.cases(picture[:height, :width].copy(), count=count, extent=extent)
     rows: list[Row] = []
     for name in names:
-        rows += _run_on(name, report, cases, small_cases, absent)
+        is_processor = device(name).device_type == CPU_DEVICE_TYPE
+        rows += _run_on(name, report, cases if is_processor else device_cases, small_cases, absent)
     pictures = _write_pictures(report, picture, folder)
     return Demonstration(tuple(rows), tuple(pictures), tuple(absent))
 
@@ -111,8 +123,11 @@ def _run_on(
     name: str, report: BuildReport, cases: Sequence[Any], small_cases: Sequence[Any], absent: list[tuple[str, str]]
 ) -> list[Row]:
     rows = []
+    taken = this_process().registry.runtime(name.partition(":")[0]).blob_kinds
     for built in report.packs:
         for part in built.parts:
+            if _kinds(built.path, part.identity).isdisjoint(taken):
+                continue
             try:
                 pack = load(built.path, device=name, target=part.identity)
             except MissingError as missing:
@@ -137,6 +152,13 @@ def _run_on(
                         )
                     )
     return rows
+
+
+def _kinds(path: Path, target: str) -> set[str]:
+    """The kinds of code that the pack has for a target, without the functions that launch it."""
+    with find_pack(path) as pack:
+        blobs = [blob for blob in pack.manifest.blobs if blob.target == target and DEVICE_KIND not in blob.requirements]
+        return {blob.kind for blob in blobs}
 
 
 def _check(pack: LoadedPack, name: str, case: Any) -> tuple[float, float, bool]:

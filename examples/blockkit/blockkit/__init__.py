@@ -1,7 +1,7 @@
 """blockkit: operations on arrays whose kernels say themselves what each thread does.
 
 >>> import blockkit                                                    # doctest: +SKIP
->>> kit = blockkit.open("build/kernels", device="reference:0")         # doctest: +SKIP
+>>> kit = blockkit.open("build/kernels", device="vulkan:0")            # doctest: +SKIP
 >>> product = kit.multiplied(left, right)                              # doctest: +SKIP
 """
 
