@@ -13,11 +13,11 @@
 11. seventeen scalars keep their values in two launches that are queued, from two threads too
 12. a plain installation builds for a device that is not here; the pack loads anywhere, and says why it cannot run
 
-What is tested here needs no GPU: 2 on the CPU, the others on the reference device. Of lines 1, 3, 6, 8, 10, 11 and 12
-the same is owed for Vulkan and AMD GPUs, by the tests of those back ends; lines 4 and 5 are about machine code:
+What is tested here: 2 on the CPU; 1, 3, 6, 8, 9, 10, 11 and 12 on the reference device and, with arguments bound and by
+address, on a Vulkan device; 7 for any. The same is owed for AMD GPUs by the tests of that back end; lines 4 and 5 are about
+machine code:
 
-* AMD GPUs: 4 (gfx90a, gfx942, gfx1030, gfx1100), 5
-* Vulkan and AMD GPUs: 1, 3, 6, 8, 10, 11, 12
+* AMD GPUs: 1, 3, 4 (gfx90a, gfx942, gfx1030, gfx1100), 5, 6, 8, 10, 11, 12
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ from gristmill.plugin.hookspecs import hookimpl
 from gristmill.plugin.protocols import Probe
 from gristmill.plugin.registry import Registry
 from gristmill.runtime import LoadedPack, Runtimes, load, null, reference
+from gristmill.runtime.devices import this_process
 
 MANIFEST = """schema = 1
 [project]
@@ -61,17 +63,37 @@ def built(folder: Path, source: str, targets: str = 'ref = "reference"') -> Path
     return build(folder / "kernels.toml").pack("m").path
 
 
-@pytest.fixture(params=["compiled", "interpreted"])
-def here(request: Any) -> Runtimes:
-    """Host functions run compiled, or on the executor where nothing runs compiled ones."""
-    return Runtimes(Registry.installed() if request.param == "compiled" else Registry.of([reference]))
+@dataclass(frozen=True)
+class Here:
+    """Where a pack is run: runtimes, the name of the device, the target to build for."""
+
+    runtimes: Runtimes
+    device: str = "reference:0"
+    target: str = "reference"
+
+    def load(self, folder: Path, source: str, more: str = "") -> LoadedPack:
+        return load(built(folder, source, f'ref = "{self.target}"\n{more}'), runtimes=self.runtimes)
+
+    def open(self) -> Any:
+        return self.runtimes.device(self.device)
 
 
-def both(pack: LoadedPack, here: Runtimes, function: str, *args: Any) -> list[np.ndarray]:
+TARGETS = {"vulkan": "vulkan+float64", "vulkan by address": "vulkan:1.2+address+float64"}
+
+
+@pytest.fixture(params=["compiled", "interpreted", *TARGETS])
+def here(request: Any) -> Here:
+    """Host functions run compiled, or on the executor where nothing runs compiled ones; kernels on either device."""
+    if request.param in TARGETS:
+        return Here(this_process(), "vulkan:0", TARGETS[request.param])
+    return Here(Runtimes(Registry.installed() if request.param == "compiled" else Registry.of([reference])))
+
+
+def both(pack: LoadedPack, here: Here, function: str, *args: Any) -> list[np.ndarray]:
     """The arrays after a call on the reference device, which are those that the executor gives for the unsplit function."""
     wanted = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args]
     Executor(parse_module(pack.inspect("ir-text")["ir/ref.gmir"], "m.gmir")).call(function, wanted)
-    device = here.device("reference:0")
+    device = here.open()
     given = [device.array(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
     pack[function](*given)
     found = [arg.numpy() for arg in given if hasattr(arg, "numpy")]
@@ -80,7 +102,7 @@ def both(pack: LoadedPack, here: Runtimes, function: str, *args: Any) -> list[np
     return found
 
 
-def test_line_1_a_kernel_calls_a_private_function_that_returns_nothing(tmp_path: Path, here: Runtimes) -> None:
+def test_line_1_a_kernel_calls_a_private_function_that_returns_nothing(tmp_path: Path, here: Here) -> None:
     source = """@T.prim_func
 def f(x: T.Buffer(("n",), "int32")):
     for b in T.thread_binding(n, thread="blockIdx.x"):
@@ -96,7 +118,7 @@ def store(x: T.Buffer(("n",), "int32"), place: T.int64):
 def answer(by: T.int32) -> T.int32:
     return 42 + by
 """
-    pack = load(built(tmp_path, source), runtimes=here)
+    pack = here.load(tmp_path, source)
     (found,) = both(pack, here, "f", np.zeros(5, np.int32))
     assert list(found) == [42, 43, 44, 45, 46]
 
@@ -119,7 +141,7 @@ def half(v: T.float32) -> T.float32:
 
 
 @pytest.mark.parametrize("result", ["", " -> T.int32"])
-def test_line_3_an_early_return_guards_a_kernel(tmp_path: Path, here: Runtimes, result: str) -> None:
+def test_line_3_an_early_return_guards_a_kernel(tmp_path: Path, here: Here, result: str) -> None:
     """Also in the spelling of functions with a result, where a thread returns 0."""
     value = " 0" if result else ""
     source = f"""@T.prim_func
@@ -131,13 +153,13 @@ def f(x: T.Buffer(("n",), "float32"), count: T.int64){result}:
             x[b * 8 + t] = x[b * 8 + t] + 1.0
 {"    return 0" if result else ""}
 """
-    pack = load(built(tmp_path, source), runtimes=here)
+    pack = here.load(tmp_path, source)
     for size, count in ((20, 20), (20, 11), (20, 0), (1, 1)):
         (found,) = both(pack, here, "f", np.zeros(size, np.float32), count)
         assert list(found) == [1.0] * count + [0.0] * (size - count)
 
 
-def test_line_6_shared_memory_declared_outside_of_the_loops_is_shared(tmp_path: Path, here: Runtimes) -> None:
+def test_line_6_shared_memory_declared_outside_of_the_loops_is_shared(tmp_path: Path, here: Here) -> None:
     source = """@T.prim_func
 def f(x: T.Buffer(("n", 8), "float32"), y: T.Buffer(("n", 8), "float32")):
     s = T.alloc_buffer((8,), "float32", scope="shared")
@@ -147,7 +169,7 @@ def f(x: T.Buffer(("n", 8), "float32"), y: T.Buffer(("n", 8), "float32")):
             T.tvm_storage_sync("shared")
             y[b, t] = s[7 - t]
 """
-    pack = load(built(tmp_path, source), runtimes=here)
+    pack = here.load(tmp_path, source)
     (record,) = [record for blob in pack.manifest.blobs for record in blob.kernels if record["axes"]]
     assert [argument["name"] for argument in record["arguments"]] == ["x_data", "y_data", "n"]
     assert record["shared_bytes"] == 32
@@ -177,7 +199,7 @@ def f(x: T.Buffer((64,), "float32")):
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
 def test_line_8_an_array_without_elements_launches_nothing(
-    tmp_path: Path, here: Runtimes, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, here: Here, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = """@T.prim_func
 def f(x: T.Buffer(("n", "m"), "float32"), y: T.Buffer(("n", "m"), "float32")):
@@ -185,7 +207,7 @@ def f(x: T.Buffer(("n", "m"), "float32"), y: T.Buffer(("n", "m"), "float32")):
         for j in T.thread_binding(m, thread="threadIdx.x"):
             y[i, j] = x[i, j]
 """
-    pack = load(built(tmp_path, source), runtimes=here)
+    pack = here.load(tmp_path, source)
     launched: list[dict[ThreadAxis, int]] = []
     launch = Executor.launch
 
@@ -194,16 +216,17 @@ def f(x: T.Buffer(("n", "m"), "float32"), y: T.Buffer(("n", "m"), "float32")):
         return launch(self, function, values, axes, *rest)
 
     monkeypatch.setattr(Executor, "launch", counted)
-    device = here.device("reference:0")
+    device = here.open()
     y = device.empty(shape, "float32")
     assert pack.f(device.empty(shape, "float32"), y) is None
     assert y.numpy().shape == shape
     assert not launched
     both(pack, here, "f", np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32))
-    assert launched == [{ThreadAxis.BLOCK_X: 2, ThreadAxis.THREAD_X: 3}]
+    if here.target == "reference":
+        assert launched == [{ThreadAxis.BLOCK_X: 2, ThreadAxis.THREAD_X: 3}]
 
 
-def test_line_9_a_public_function_calls_a_public_function(tmp_path: Path, here: Runtimes) -> None:
+def test_line_9_a_public_function_calls_a_public_function(tmp_path: Path, here: Here) -> None:
     source = """@T.prim_func
 def f(x: T.Buffer(("n",), "float32"), by: T.float32):
     scale(x, square(by))
@@ -219,7 +242,7 @@ def scale(x: T.Buffer(("n",), "float32"), by: T.float32):
 def square(v: T.float32) -> T.float32:
     return v * v
 """
-    pack = load(built(tmp_path, source, 'ref = "reference"\ncpu = "cpu"'), runtimes=here)
+    pack = here.load(tmp_path, source, 'cpu = "cpu"\n')
     (found,) = both(pack, here, "f", np.arange(3, dtype=np.float32), 3.0)
     assert list(found) == [0, 9, 18]
     assert pack.square(4.0) == 16
@@ -236,7 +259,7 @@ def extremes(dtype: DType) -> list[Any]:
 
 
 @pytest.mark.parametrize("dtype", SCALARS, ids=str)
-def test_line_10_scalars_of_every_type_arrive_exactly(tmp_path: Path, here: Runtimes, dtype: DType) -> None:
+def test_line_10_scalars_of_every_type_arrive_exactly(tmp_path: Path, here: Here, dtype: DType) -> None:
     source = f"""@T.prim_func
 def f(x: T.Buffer((3,), "{dtype}"), a: T.{dtype}, b: T.int8, c: T.{dtype}, d: T.float64, e: T.{dtype}):
     for t in T.thread_binding(1, thread="threadIdx.x"):
@@ -244,15 +267,15 @@ def f(x: T.Buffer((3,), "{dtype}"), a: T.{dtype}, b: T.int8, c: T.{dtype}, d: T.
         x[1] = c
         x[2] = e
 """
-    pack = load(built(tmp_path, source), runtimes=here)
-    array = here.device("reference:0").empty((3,), str(dtype))
+    pack = here.load(tmp_path, source)
+    array = here.open().empty((3,), str(dtype))
     first, second, *more = extremes(dtype)
     third = more[0] if more else first
     pack.f(array, first, -5, second, 0.1, third)
     assert [str(element.item()) for element in array.numpy()] == [str(first), str(second), str(third)]
 
 
-def test_line_11_seventeen_scalars_keep_their_values_in_every_launch_and_thread(tmp_path: Path, here: Runtimes) -> None:
+def test_line_11_seventeen_scalars_keep_their_values_in_every_launch_and_thread(tmp_path: Path, here: Here) -> None:
     names = [f"a{number}" for number in range(17)]
     source = f"""@T.prim_func
 def f(x: T.Buffer((17,), "int64"), y: T.Buffer((17,), "int64"), {", ".join(f"{name}: T.int64" for name in names)}):
@@ -261,8 +284,8 @@ def f(x: T.Buffer((17,), "int64"), y: T.Buffer((17,), "int64"), {", ".join(f"{na
     for t in T.thread_binding(1, thread="threadIdx.x"):
 {chr(10).join(f"        y[{place}] = {name} + 1" for place, name in enumerate(names))}
 """
-    pack = load(built(tmp_path, source), runtimes=here)
-    device = here.device("reference:0")
+    pack = here.load(tmp_path, source)
+    device = here.open()
     wrong: list[Any] = []
 
     def work(start: int) -> None:
