@@ -9,7 +9,7 @@ from gristmill.ir.dtype import DType
 from gristmill.ir.expr import Expr, Var
 from gristmill.ir.module import Function, Module
 from gristmill.ir.span import Span
-from gristmill.ir.stmt import Stmt, ThreadAxis
+from gristmill.ir.stmt import Assert, Stmt, ThreadAxis
 from gristmill_spirv.builder import ModuleBuilder
 from gristmill_spirv.enumerants import BuiltIn
 from gristmill_spirv.function_writer import FunctionWriter
@@ -46,6 +46,10 @@ class KernelModule:
     """Whether the threads of a block are launched as one row, so that they fill subgroups one after the other."""
     subgroup_size: int = 0
     """How many threads the module relies on subgroups to have; 0: it does not."""
+    asserts: list[Assert] = field(default_factory=list)
+    """The asserts that report to the host; their numbers begin at 1."""
+    assert_address: tuple[int, int] | None = None
+    """The specialisation constants that say where they report; None without any."""
     shared_bytes: int = 0
     dynamic_element: int = 0
     """Bytes of an element of the dynamic shared array; 0 without one."""

@@ -67,6 +67,8 @@ class SPIRVGenerator:
                 extra["dynamic_element"] = written.dynamic_element
             if written.subgroup_size:
                 extra["subgroup"] = written.subgroup_size
+            if written.asserts:
+                extra["asserts"] = written.asserts
             features |= written.features
             data += written.data
             records.append(replace(record, shared_bytes=written.shared_bytes, extra={**record.extra, **extra}))

@@ -9,6 +9,7 @@ How arguments reach a kernel is said in its record (``KernelRecord.extra``), and
   (uint64), ``offset`` (uint32: how many bytes the array starts behind the start of what is bound), ``i32`` (bools and
   integers of up to 32 bits, extended), ``i64``, ``f32`` (float16 and bfloat16 too), ``f64``;
 * ``block_bytes``: the size of the block;
+* ``asserts``: texts of the asserts that report to the host (:mod:`gristmill_spirv.asserts`; absent: there are none);
 * ``subgroup``: how many threads every subgroup must have (absent: the code does not ask). Where the threads of a block
   along x are a multiple, every subgroup must be full.
 """
@@ -23,6 +24,7 @@ from gristmill.ir.expr import Var
 from gristmill.ir.functor import walk
 from gristmill.ir.module import Function, Module
 from gristmill.ir.stmt import Barrier, BarrierScope
+from gristmill_spirv.asserts import texts_of
 from gristmill_spirv.builder import ModuleBuilder, Section, text_words
 from gristmill_spirv.context import FunctionContext, KernelModule
 from gristmill_spirv.enumerants import (
@@ -73,6 +75,7 @@ class WrittenKernel:
     shared_bytes: int
     dynamic_element: int
     subgroup_size: int
+    asserts: str
 
 
 def write_kernel(source: Module, kernel: Function, profile: Profile, block: tuple[int, int, int]) -> WrittenKernel:
@@ -102,6 +105,7 @@ def write_kernel(source: Module, kernel: Function, profile: Profile, block: tupl
         state.shared_bytes,
         state.dynamic_element,
         state.subgroup_size,
+        texts_of(state.asserts) if state.asserts else "",
     )
 
 

@@ -19,6 +19,8 @@ class Profile:
     """What the device must have beyond its version, by the names of the target's keys."""
     push_constants_size: int = 128
     shared_memory: int = 16384
+    asserts: bool = False
+    """Whether asserts in kernels report to the host."""
     max_threads_per_block: int = 256
     max_block_size: tuple[int, int, int] = (256, 256, 64)
     max_grid_size: tuple[int, int, int] = (65535, 65535, 65535)

@@ -10,6 +10,7 @@ from gristmill.ir.functor import STATEMENTS, Functor
 from gristmill.ir.span import Span
 from gristmill_spirv import memory
 from gristmill_spirv.allocation import allocate
+from gristmill_spirv.asserts import write_assert
 from gristmill_spirv.context import FunctionContext
 from gristmill_spirv.conversions import cast
 from gristmill_spirv.enumerants import Capability, MemoryModel, MemorySemantics, Op
@@ -73,7 +74,10 @@ class Statements(Functor[None], over=STATEMENTS):
         self.context.evaluate(node.value)
 
     def visit_Assert(self, node: ir.Assert) -> None:
-        """Nothing: a shader has no way to stop its launch with an error."""
+        """Nothing, unless the target asks for reports: a shader has no way to stop its launch with an error."""
+        if self.context.kernel.profile.asserts:
+            self.line(node.span)
+            write_assert(self.context, node)
 
     # Control --------------------------------------------------------------------------------------------------------
 

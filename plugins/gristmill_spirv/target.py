@@ -27,6 +27,7 @@ TEXT_KIND = "spirv-assembly"
 PUSH_CONSTANTS = "max_push_constants_size"
 STORAGE_BUFFERS = "max_storage_buffers"
 SUBGROUP_SIZE = "subgroup_size"
+ASSERTS = "asserts"
 _EXCHANGES = {"subgroup_shuffle", "subgroup_ballot"}
 _SUBGROUP_SIZES = (4, 8, 16, 32, 64, 128)
 _OFF = "no-"
@@ -72,6 +73,8 @@ def resolve(target: Target) -> Target:
     bound = options.get(STORAGE_BUFFERS, 4)
     if isinstance(bound, bool) or not isinstance(bound, int) or not 4 <= bound <= _LARGEST_LIMIT:
         raise ValueError(f"`{STORAGE_BUFFERS}` is {bound}; every device has 4 or more")
+    if options.get(ASSERTS) and not has.get("address"):
+        raise ValueError(f"`{ASSERTS}` needs `address`: failed asserts are written to memory of their own")
     size = options.get(SUBGROUP_SIZE, 0)
     if size and (isinstance(size, bool) or size not in _SUBGROUP_SIZES):
         known = ", ".join(map(str, _SUBGROUP_SIZES))
@@ -165,6 +168,7 @@ def profile_of(target: Target) -> Profile:
         max_grid_size=limits.max_grid_size,
         max_storage_buffers=int(options.get(STORAGE_BUFFERS, table["limits"][STORAGE_BUFFERS])),
         subgroup_size=_subgroup_size(target),
+        asserts=bool(options.get(ASSERTS, False)),
     )
 
 
@@ -198,6 +202,9 @@ def target_kind() -> TargetKind:
             KeyDescription("version", "string", "The least version of Vulkan that devices have."),
             *(KeyDescription(name, "boolean", meaning) for name, meaning in table["features"].items()),
             KeyDescription(PUSH_CONSTANTS, "integer", "How many bytes of push constants devices have."),
+            KeyDescription(
+                ASSERTS, "boolean", "Whether asserts in kernels are checked, and raise when the host next waits."
+            ),
             KeyDescription(STORAGE_BUFFERS, "integer", "How many arrays a kernel can have, where it has no addresses."),
             KeyDescription(SUBGROUP_SIZE, "integer", "How many threads every subgroup has, or can be made to have."),
             *LAUNCH_LIMITS,

@@ -29,6 +29,8 @@ class VulkanCode:
                 check_module(code, record)
                 kernel = Kernel(device.logical, device.cache, code, record, form)
                 self._kept.append(kernel)
+                if form.asserts:
+                    device.reports.watch(kernel)
                 with device._lock:
                     number = next(device._numbers) if device.native is None else device.native.handle(kernel)
                     device._kernels[number] = kernel

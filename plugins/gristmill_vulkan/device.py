@@ -10,6 +10,7 @@ import weakref
 from collections import deque
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from gristmill.plugin.device_limits import as_properties
 from gristmill.plugin.protocols import NativeLaunch
 from gristmill.runtime.launch_checks import check_launch
 from gristmill.runtime.native_support import NoSupport
+from gristmill_vulkan.asserts import Reports
 from gristmill_vulkan.code import VulkanCode
 from gristmill_vulkan.device_lock import DeviceLock
 from gristmill_vulkan.instance import Instance
@@ -135,6 +137,7 @@ class VulkanDevice:
         self._limits = _limits(physical)
         self._kernels = self._parts.kernels
         self._unloaded = self._parts.unloaded
+        self.reports = Reports(self.memory, self._lock)
         self._numbers = itertools.count(1)
         self._dead: deque[Allocation] = deque()
         self._owned: weakref.WeakKeyDictionary[Array, _Owned] = weakref.WeakKeyDictionary()
@@ -229,6 +232,7 @@ class VulkanDevice:
         else:
             self.stream.wait_for_all()
         self.instance.report()
+        self.reports.raise_failure()
         return found
 
     # Memory by address
@@ -273,7 +277,7 @@ class VulkanDevice:
             self.stream.bury(self._dead.popleft())
         while self._unloaded:
             # Whatever is recorded or queued may use it.
-            self.stream.when_done(self._unloaded.popleft().destroy)
+            self.stream.when_done(partial(self.reports.destroy, self._unloaded.popleft()))
 
     # Kernels
 
@@ -335,7 +339,7 @@ class VulkanDevice:
             return self._native
 
     def synchronize(self) -> None:
-        """Wait until all work that is queued now is done. Raises VulkanError.
+        """Wait until all work that is queued now is done. Raises VulkanError, and what asserts of kernels say that failed.
 
         What the validation layer said is given as warnings (:class:`VulkanValidationWarning`), if it runs.
         """
@@ -344,6 +348,7 @@ class VulkanDevice:
         with self._lock:
             self.collect()
         self.instance.report()
+        self.reports.raise_failure()
 
     def refusal(self, kind: str, target: str, host: str, requirements: Mapping[str, Scalar]) -> str:
         """What this device lacks for a code that the runtime takes; an empty text if nothing."""

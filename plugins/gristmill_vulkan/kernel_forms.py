@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gristmill.errors import Diagnostic, UserError
 from gristmill.plugin.artifacts import KernelRecord
+from gristmill_vulkan.asserts import AssertText, assert_texts
 
 _FORMS = ("push", "uniform", "address", "address_block")
 _SLOT_FORMS = ("address", "offset", "i32", "i64", "f32", "f64")
@@ -39,6 +40,8 @@ class KernelForm:
     dynamic_element: int
     subgroup: int = 0
     """How many threads every subgroup must have; 0: any number."""
+    asserts: tuple[AssertText, ...] = ()
+    """The asserts that the kernel reports."""
 
     @property
     def is_bound(self) -> bool:
@@ -87,7 +90,11 @@ def kernel_form(record: KernelRecord, data_size: int) -> KernelForm:
         for slot, argument in zip(slots, record.arguments, strict=True)
     ):
         raise _malformed(record, "passes an array in a form that is not for arrays")
-    return KernelForm(start, size, str(arguments), slots, -(-block_bytes // 4) * 4, dynamic_element, subgroup)
+    try:
+        asserts = assert_texts(extra.get("asserts"))
+    except ValueError as error:
+        raise _malformed(record, f"has asserts that it does not tell of as it should: {error}") from None
+    return KernelForm(start, size, str(arguments), slots, -(-block_bytes // 4) * 4, dynamic_element, subgroup, asserts)
 
 
 def _slot(record: KernelRecord, text: str) -> Slot:

@@ -42,6 +42,8 @@ class Kernel:
         self.set_layout: Any = None
         self.layout: Any = None
         self.template: Any = None
+        self.report_address = 0
+        """Where the kernel reports asserts that fail, which must be said before it is launched; 0 if it has none."""
         self.native_state: tuple[Any, ...] | None = None
         """What machine code that launches the kernel reads, if there is any; the kernel keeps it."""
         self.uses_push_descriptors = (
@@ -127,6 +129,8 @@ class Kernel:
         values = {place: size for place, size in enumerate(block) if self.record.block[place] == 0}
         if self.form.dynamic_element:
             values[3] = max(1, -(-dynamic_shared // self.form.dynamic_element))
+        if self.form.asserts:
+            values |= {4: self.report_address & 0xFFFFFFFF, 5: self.report_address >> 32}
         key = tuple(number for pair in sorted(values.items()) for number in pair)
         found = self._pipelines.get(key)
         if found is None:

@@ -122,6 +122,7 @@ def test_more_arrays_than_can_be_bound(tmp_path: Path) -> None:
     [
         ("subgroup_size = 12", "`subgroup_size` is 12; it is one of 4, 8, 16, 32, 64, 128"),
         ("subgroup_shuffle = true", "`subgroup_shuffle` needs `subgroup_size`"),
+        ("asserts = true", "`asserts` needs `address`"),
         ("max_storage_buffers = 2", "`max_storage_buffers` is 2; every device has 4 or more"),
     ],
 )
