@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import time
 import weakref
 from collections import deque
 from collections.abc import Mapping, Sequence, Set
@@ -21,17 +20,16 @@ from gristmill.runtime.launch_checks import check_launch
 from gristmill.runtime.native_support import NoSupport
 from gristmill_vulkan.asserts import Reports
 from gristmill_vulkan.code import VulkanCode
-from gristmill_vulkan.device_lock import DeviceLock
+from gristmill_vulkan.device_parts import DeviceParts
 from gristmill_vulkan.instance import Instance
 from gristmill_vulkan.kernels import Kernel
-from gristmill_vulkan.logical import LogicalDevice
 from gristmill_vulkan.memory import BLOCK_BYTES, Allocation, Memory
 from gristmill_vulkan.native_recording import NativeRecording, native_code, native_launch
 from gristmill_vulkan.physical import PhysicalDevice
 from gristmill_vulkan.pipeline_cache import PipelineCache
 from gristmill_vulkan.recording import Recorder
 from gristmill_vulkan.requirements import lacking
-from gristmill_vulkan.results import DeviceGoneError, DeviceMemoryError, VulkanError
+from gristmill_vulkan.results import DeviceGoneError, DeviceMemoryError
 from gristmill_vulkan.stream import Stream
 from gristmill_vulkan.transfers import CHUNK_BYTES, Transfers
 
@@ -43,60 +41,6 @@ if TYPE_CHECKING:
 
 DEVICE_TYPE = 7
 """DLPack's kDLVulkan."""
-
-
-_LONGEST_LEAVE_SECONDS = 5.0
-"""For how long closing waits until other threads have seen that the device is idle."""
-
-
-class _Parts:
-    """All that must be destroyed when a device is closed, let go, or left open at the end of the process.
-
-    Nothing in here refers to the :class:`VulkanDevice`, so that one which nobody holds is closed.
-    """
-
-    def __init__(self, name: str, instance: Instance, physical: PhysicalDevice, without: Set[str]) -> None:
-        self.lock = DeviceLock()
-        self.process = os.getpid()
-        self.is_closed = False
-        self.kernels: weakref.WeakValueDictionary[int, Kernel] = weakref.WeakValueDictionary()
-        self.unloaded: deque[Kernel] = deque()
-        self.cache: PipelineCache | None = None
-        self.memory: Memory | None = None
-        self.stream: Stream | None = None
-        self.logical = LogicalDevice(instance, physical, without, name)
-
-    def is_open(self) -> bool:
-        """Whether anything may still be recorded."""
-        return not self.is_closed and not self.logical.api.is_lost
-
-    def close(self) -> None:
-        """Wait until the device is idle, and destroy everything. Never raises for what the driver says."""
-        if self.process != os.getpid():
-            # A forked process has none of the driver's threads.
-            self.is_closed = True
-            return
-        with self.lock:
-            if self.is_closed:
-                return
-            self.is_closed = True
-            # Of a lost device what is left can be destroyed too.
-            with suppress(VulkanError):
-                self.logical.api.call("vkDeviceWaitIdle", self.logical.handle)
-        until = time.monotonic() + _LONGEST_LEAVE_SECONDS
-        while self.stream is not None and self.stream.is_watched and time.monotonic() < until:
-            time.sleep(0.001)
-        with self.lock:
-            for kernel in (*self.kernels.values(), *self.unloaded):
-                kernel.destroy()
-            self.unloaded.clear()
-            if self.cache is not None:
-                self.cache.close()
-            if self.stream is not None:
-                self.stream.close()
-            if self.memory is not None:
-                self.memory.close()
-            self.logical.close()
 
 
 class VulkanDevice:
@@ -120,7 +64,7 @@ class VulkanDevice:
         self.name = name
         self.instance = instance
         self.physical = physical
-        self._parts = _Parts(name, instance, physical, without)
+        self._parts = DeviceParts(name, instance, physical, without)
         # Also at the end of the process, before the driver's own threads end.
         self._finalizer = weakref.finalize(self, self._parts.close)
         self._lock = self._parts.lock
@@ -133,7 +77,9 @@ class VulkanDevice:
         except BaseException:
             self.close()
             raise
-        self.transfers = Transfers(self.logical, self.memory, self.stream, self._lock, chunk_bytes)
+        self.transfers = Transfers(
+            self.logical, self.memory, self.stream, self._lock, chunk_bytes, self._parts.copy_kernel
+        )
         self._limits = _limits(physical)
         self._kernels = self._parts.kernels
         self._unloaded = self._parts.unloaded

@@ -16,7 +16,7 @@ from gristmill_vulkan.results import DeviceGoneError
 
 COMPUTE_STAGE = 0x20
 _PUSH_DESCRIPTOR_LAYOUT = 0x1
-_FOR_PUSH_DESCRIPTORS, _COMPUTE = 1, 1
+_FOR_PUSH_DESCRIPTORS, COMPUTE = 1, 1
 """VkDescriptorUpdateTemplateType and VkPipelineBindPoint."""
 _REQUIRE_FULL_SUBGROUPS = 0x2
 """VkPipelineShaderStageCreateFlagBits."""
@@ -116,7 +116,7 @@ class Kernel:
                 descriptorUpdateEntryCount=count,
                 pDescriptorUpdateEntries=entries,
                 templateType=_FOR_PUSH_DESCRIPTORS,
-                pipelineBindPoint=_COMPUTE,
+                pipelineBindPoint=COMPUTE,
                 pipelineLayout=self.layout,
             )
             made = ffi.new("VkDescriptorUpdateTemplate *")

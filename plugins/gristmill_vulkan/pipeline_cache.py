@@ -109,7 +109,9 @@ class PipelineCache:
     def note(self, pipeline: Any, kernel: str) -> None:
         """A pipeline was made: save when there are some, and give it its name where the validation layer runs."""
         if self.device.instance.is_validated:
-            name_object(self.device.api, self.device.handle, _PIPELINE, pipeline, kernel)
+            # A name is no reason to fail.
+            with suppress(VulkanError):
+                name_object(self.device.api, self.device.handle, _PIPELINE, pipeline, kernel)
         with self._lock:
             self._unsaved += 1
             if self._unsaved >= _SAVE_EVERY:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import ctypes
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from gristmill_vulkan.copy_kernel import BYTES_A_THREAD, PARAMETERS, THREADS
 from gristmill_vulkan.device_lock import DeviceLock
+from gristmill_vulkan.kernels import COMPUTE, COMPUTE_STAGE, Kernel
 from gristmill_vulkan.logical import LogicalDevice
 from gristmill_vulkan.memory import Allocation, Memory
 from gristmill_vulkan.stream import Stream
@@ -34,12 +37,16 @@ class Transfers:
         stream: Stream,
         lock: DeviceLock,
         chunk_bytes: int = CHUNK_BYTES,
+        make_kernel: Callable[[], Kernel | None] = lambda: None,
     ) -> None:
+        """``make_kernel`` gives the kernel that copies on the device; None where the driver's own copies serve."""
         self.device = device
         self.memory = memory
         self.stream = stream
         self.lock = lock
         self.chunk_bytes = chunk_bytes
+        self._make_kernel = make_kernel
+        self._most_blocks: int = device.physical.limits["max_grid_size"][0]
 
     def write(self, target: Allocation, values: np.ndarray) -> None:
         """Fill new memory with compact values. Raises VulkanError, DeviceMemoryError."""
@@ -91,8 +98,40 @@ class Transfers:
             self.stream.bury(staging)
 
     def copy(self, source: Allocation, target: Allocation, size: int) -> None:
-        """Queue a copy from one allocation of the device to another."""
-        self._record(source, 0, target, 0, size)
+        """Queue a copy from one allocation of the device to another. Raises VulkanError."""
+        kernel = self._make_kernel()
+        start = 0
+        if kernel is not None and source.address % BYTES_A_THREAD == target.address % BYTES_A_THREAD == 0:
+            start = size // BYTES_A_THREAD * BYTES_A_THREAD
+            if start:
+                self._launch(kernel, source, target, start // BYTES_A_THREAD)
+        if start < size:
+            self._record(source, start, target, start, size - start)
+
+    def _launch(self, kernel: Kernel, source: Allocation, target: Allocation, count: int) -> None:
+        """Queue the copy of so many units of 16 bytes by a kernel; several launches if there are more than one can have."""
+        api = self.device.api
+        pipeline = kernel.pipeline((THREADS, 1, 1), 0)
+        with self.lock:
+            commands = self.stream.commands()
+            self.stream.order([(source, False), (target, True)])
+            api.run("vkCmdBindPipeline", commands, COMPUTE, pipeline)
+            self.stream.bound_pipeline = pipeline
+            for first in range(0, count, self._most_blocks * THREADS):
+                here = min(count - first, self._most_blocks * THREADS)
+                start = first * BYTES_A_THREAD
+                data = PARAMETERS.pack(source.address + start, target.address + start, here)
+                api.run(
+                    "vkCmdPushConstants",
+                    commands,
+                    kernel.layout,
+                    COMPUTE_STAGE,
+                    0,
+                    len(data),
+                    api.ffi.from_buffer(data),
+                )
+                api.run("vkCmdDispatch", commands, -(-here // THREADS), 1, 1)
+            self.stream.count()
 
     def _staging(self, size: int) -> Allocation:
         with self.lock:
