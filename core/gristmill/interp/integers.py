@@ -22,6 +22,16 @@ def wrapping_to(dtype: DType) -> Callable[[int], int]:
     return lambda value: ((value + half) & mask) - half
 
 
+def dot_of_bytes(a: int, b: int, total: int, is_signed: bool) -> int:
+    """The total and the four products of the bytes of two words, which wraps only where the caller wraps it."""
+    size = (a.to_bytes(4, "little", signed=is_signed), b.to_bytes(4, "little", signed=is_signed))
+    for one, other in zip(*size, strict=True):
+        if is_signed:
+            one, other = one - (one >> 7 << 8), other - (other >> 7 << 8)
+        total += one * other
+    return total
+
+
 def divide_towards_zero(a: int, b: int, most: int) -> int:
     """The quotient rounded towards zero; by zero 0; ``MIN / -1`` is MIN."""
     if b == 0:

@@ -32,6 +32,7 @@ HELPERS: dict[str, object] = {
     "popcount": integers.count_ones,
     "clz": integers.leading_zeros,
     "ctz": integers.trailing_zeros,
+    "dot4": integers.dot_of_bytes,
     "divide": mathematics.divide,
     "minimum": mathematics.minimum,
     "maximum": mathematics.maximum,
@@ -244,6 +245,10 @@ class ScalarOperations:
                 return args[0]
             high = max(abs(args[0].low), abs(args[0].high))
             return self.wrapped(f"abs({texts})", dtype, depth, 0, high)
+        if name == "dot4":
+            most = 4 << 16
+            text = f"dot4({texts}, {source.is_signed})"
+            return self.wrapped(text, dtype, depth, args[2].low - most, args[2].high + most)
         if name in ("popcount", "clz", "ctz"):
             return Value(f"{name}({texts}, {(1 << source.bits) - 1})", dtype, depth, 0, source.bits)
         if name in _PRECONDITIONS:

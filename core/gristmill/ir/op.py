@@ -30,6 +30,8 @@ class Operands(Enum):
     """Integers, all of one type, any lanes."""
     NUMBER = "number"
     """Integers or floats, all of one type, any lanes."""
+    WORD = "word"
+    """Integers of 32 bits, all of one type, any lanes."""
     BOOL = "bool"
     WARP = "warp"
     """A scalar to exchange, how far or from which lane (int32) where the operation has three, and the constant width."""
@@ -118,6 +120,15 @@ BITS = (
     _exact("popcount", "how many bits are set", Operands.INTEGER),
     _exact("clz", "how many zero bits stand above the highest set one; of 0 the width", Operands.INTEGER),
     _exact("ctz", "how many zero bits stand below the lowest set one; of 0 the width", Operands.INTEGER),
+)
+
+DOT_PRODUCTS = (
+    _exact(
+        "dot4",
+        "c and the four products of the bytes of a with those of b, which are signed in int32 and unsigned in uint32; wraps",
+        Operands.WORD,
+        3,
+    ),
 )
 
 HINTS = (_exact("likely", "a itself, which is usually true", Operands.BOOL),)
@@ -261,4 +272,4 @@ PACKED_INTERFACE = (
 MESSAGE_TEXTS = frozenset(("packed_kind_text", "tensor_dtype_text"))
 """Operations whose value is a text, and which stand only as parts of the message of an assert."""
 
-OPS: Mapping[str, Op] = _table((MATHEMATICS, BITS, HINTS, PARTIAL, MEMORY, WARP, ATOMICS, PACKED_INTERFACE))
+OPS: Mapping[str, Op] = _table((MATHEMATICS, BITS, DOT_PRODUCTS, HINTS, PARTIAL, MEMORY, WARP, ATOMICS, PACKED_INTERFACE))

@@ -352,6 +352,7 @@ def _takes(operands: Operands, dtype: DType) -> bool:
         Operands.FLOAT: dtype.is_float,
         Operands.INTEGER: dtype.is_integer,
         Operands.NUMBER: dtype.is_float or dtype.is_integer,
+        Operands.WORD: dtype.is_integer and dtype.bits == 32,
         Operands.BOOL: dtype.is_bool,
         Operands.WARP: True,
         Operands.ATOMIC: True,

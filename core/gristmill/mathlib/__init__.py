@@ -12,7 +12,8 @@
   benchmarks/mathlib_accuracy.py), special values as :mod:`gristmill.ir.op` says; those that the operation table calls
   exact are exact.
 
-All of them exist for float32 and float64. The functions of float32 use no float64 (``fma`` only where it may), but
+All but ``dot4``, of integers, exist for float32 and float64. The functions of float32 use no float64 (``fma`` only where it
+may), but
 ``sin``, ``cos`` and ``fmod`` use 64-bit integers.
 
 A back end passes the operations that its machine has (:data:`USUALLY_NATIVE` and perhaps more) to the pass, and those
@@ -26,7 +27,17 @@ from types import MappingProxyType
 
 from gristmill.ir.dtype import FLOAT32, DType
 from gristmill.ir.module import Function
-from gristmill.mathlib import exponential, fused, logarithm, power, remainder, root, rounding, trigonometric
+from gristmill.mathlib import (
+    exponential,
+    fused,
+    integer_dot,
+    logarithm,
+    power,
+    remainder,
+    root,
+    rounding,
+    trigonometric,
+)
 from gristmill.mathlib.body import function_name
 
 __all__ = ["USUALLY_NATIVE", "function_for", "function_name", "library"]
@@ -71,6 +82,8 @@ def function_for(op_name: str, dtype: DType, *, float64: bool = True) -> Functio
     """
     if op_name == "fma":
         return fused.fma(dtype, float64)
+    if op_name == "dot4":
+        return integer_dot.dot4(dtype)
     maker = _MAKERS.get(op_name)
     return None if maker is None else maker(dtype)
 

@@ -25,12 +25,12 @@ from gristmill.ir.dtype import FLOAT64
 from gristmill.ir.expr import Call, CallFunction, Expr
 from gristmill.ir.functor import Mutator, walk
 from gristmill.ir.module import Function, Module
-from gristmill.ir.op import MATHEMATICS
+from gristmill.ir.op import DOT_PRODUCTS, MATHEMATICS
 from gristmill.mathlib import function_for
 from gristmill.passes.manager import Pass
 from gristmill.plugin.protocols import PassContext
 
-_MATHEMATICS = frozenset(op.name for op in MATHEMATICS)
+_MATHEMATICS = frozenset(op.name for op in (*MATHEMATICS, *DOT_PRODUCTS))
 
 
 @dataclass(frozen=True)

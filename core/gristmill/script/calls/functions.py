@@ -13,6 +13,7 @@ from gristmill.ir.readable import parameter_text, signature_text, size_text
 from gristmill.ir.stmt import Evaluate
 from gristmill.script.calls.arguments import bind
 from gristmill.script.calls.conversions import dtype_argument
+from gristmill.script.calls.dot_products import SYMBOL, dot_product
 from gristmill.script.context import Context
 from gristmill.script.memory import index_nodes
 from gristmill.script.operands import as_operand, constant_text, fit, typed
@@ -210,6 +211,8 @@ def _extern(context: Context, call: ast.Call) -> Value:
     if not nodes:
         bind(context, call, ("dtype", "symbol"))
     symbol = constant_text(context, nodes[0], "the symbol")
+    if symbol == SYMBOL and symbol not in context.project.externs and 3 <= len(nodes) <= 4:
+        return dot_product(context, call, nodes[1:])
     if symbol not in context.project.externs:
         raise context.mistake(
             "GM0302",
