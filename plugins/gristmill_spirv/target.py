@@ -18,6 +18,7 @@ from gristmill.plugin.artifacts import Capabilities, KernelRecord, Scalar
 from gristmill.plugin.device_limits import LAUNCH_LIMITS, check_limits, filled_in, with_limits_of
 from gristmill.plugin.protocols import FROM_DEVICE, KeyDescription, TargetKind
 from gristmill.plugin.target_data import device_limits, target_table
+from gristmill_spirv.dot_products import FEATURE as DOT_PRODUCT
 from gristmill_spirv.operations import NATIVE
 from gristmill_spirv.profile import Profile
 
@@ -146,7 +147,7 @@ def capabilities(target: Target) -> Capabilities:
     return replace(
         with_limits_of(target, device_limits(NAME)),
         dtypes=frozenset(dtypes),
-        native_operations=frozenset(NATIVE),
+        native_operations=frozenset(NATIVE) - (set() if DOT_PRODUCT in target.features else {"dot4"}),
         warp_size=_subgroup_size(target),
         warp_shuffles=bool(_subgroup_size(target)) and set(target.features) >= _EXCHANGES,
     )
