@@ -179,6 +179,7 @@ def test_constructs_can_be_left_out(construct: str) -> None:
         "fmod": ("op fmod",),
         "fma": ("op fma",),
         "exchange": ("warp_shuffle", "warp_shuffle_down", "warp_ballot", "warp_any"),
+        "atomic": ("atomic operation on global memory", "atomic operation on shared memory", "op atomic_add"),
         # tests/testing/test_programs.py tells: the values come from there.
         "denormals": (),
     }

@@ -108,6 +108,7 @@ def test_constructs_can_be_left_out(construct: str) -> None:
         "mathematics": ("op exp", "op sin", "op pow"),
         "fmod": ("op fmod",),
         "fma": ("op fma",),
+        "atomic": ("op atomic_add", "op atomic_load"),
         # These have tests of their own.
         "result": (),
         "denormals": (),

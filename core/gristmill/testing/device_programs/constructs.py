@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 
 from gristmill.ir import expr as e
 from gristmill.ir import stmt as s
-from gristmill.ir.effects import is_exchange
+from gristmill.ir.effects import atomic_element, is_exchange
 from gristmill.ir.functor import children, walk
 from gristmill.ir.memory import Buffer, Scope
 from gristmill.ir.module import Function, Module
@@ -43,6 +43,7 @@ def required_device_constructs(exchanges: bool = False) -> tuple[str, ...]:
         "call with barriers in a branch",
         "call with barriers in an expression",
     ]
+    shapes += ["atomic operation on global memory", "atomic operation on shared memory"]
     found = (*axes, *scopes, *barriers, *places, *host, *shapes, *together)
     if not exchanges:
         return found
@@ -166,6 +167,8 @@ class _Counting:
             found["host scalar"] += scope is Scope.LOCAL and not threads and self.function.is_public
         elif isinstance(node, s.Bind):
             self.exchange(node.value, around)
+        elif isinstance(node, s.Evaluate):
+            self.atomic(node.value, threads)
         elif isinstance(node, s.Barrier):
             found[f"barrier {node.scope.value}"] += 1
             found["barrier in loop"] += any(isinstance(a, s.For) and a.kind is s.LoopKind.SERIAL for a in around)
@@ -187,6 +190,12 @@ class _Counting:
             found["assert"] += 1
             found["assert in a thread"] += bool(threads)
             found["assert outside of launches"] += not threads and self.function.is_public
+
+    def atomic(self, node: e.Expr, threads: list[s.Stmt]) -> None:
+        element = atomic_element(node)
+        if element is not None and threads:
+            memory = "global" if element.buffer.scope is Scope.GLOBAL else "shared"
+            self.found[f"atomic operation on {memory} memory"] += 1
 
     def exchange(self, node: e.Expr, around: tuple[s.Stmt, ...]) -> None:
         if not isinstance(node, e.Call) or not is_exchange(node):

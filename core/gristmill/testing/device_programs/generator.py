@@ -10,7 +10,7 @@ from gristmill.ir.build import cast, sequence
 from gristmill.ir.dtype import BOOL, INT64, VOID, DType
 from gristmill.ir.memory import Buffer, Scope
 from gristmill.ir.module import Function, FunctionFacts, Module
-from gristmill.testing.device_programs.block_kernels import BlockKernelMaker
+from gristmill.testing.device_programs.atomics import AtomicKernelMaker
 from gristmill.testing.device_programs.device_helpers import DeviceHelper, device_helper
 from gristmill.testing.device_programs.exchanges import ExchangeMaker
 from gristmill.testing.device_programs.program import RandomDeviceProgram
@@ -22,7 +22,7 @@ from gristmill.testing.programs.scope import Scope as Names
 DEVICE_CONSTRUCTS = frozenset(
     {"vector", "vectorized", "block", "view", "helper", "mathematics", "fmod", "fma"}
     | {"assert", "thread assert", "early return", "reduction", "dynamic", "host helper", "device helper", "warp"}
-    | {"exchange", "denormals"}
+    | {"exchange", "denormals", "atomic"}
 )
 """What may be left out of programs for devices, for back ends and passes that do not have it."""
 
@@ -50,7 +50,7 @@ def random_device_program(
     return _DeviceProgramMaker(seed, tuple(dtypes), frozenset(constructs), frozenset(mathematics_in), warp_size).make()
 
 
-class _HostMaker(ExchangeMaker, BlockKernelMaker):
+class _HostMaker(ExchangeMaker, AtomicKernelMaker):
     """Makes host code around kernels. Expressions of the host see names and no memory."""
 
     parts: Sequence[Function] = ()

@@ -20,7 +20,7 @@ CPU_DTYPES: tuple[DType, ...] = (*SIGNED, *UNSIGNED, BOOL, FLOAT32, FLOAT64)
 
 CONSTRUCTS = frozenset(
     {"vector", "vectorized", "parallel", "block", "view", "assert", "helper", "recursion", "mathematics", "fmod", "fma"}
-    | {"result", "denormals"}
+    | {"result", "denormals", "atomic"}
 )
 """What may be left out of programs, for back ends that do not have it. Without ``denormals`` no float that a program begins
 with is one of float32; views still read any bits."""

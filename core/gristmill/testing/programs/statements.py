@@ -14,13 +14,13 @@ from gristmill.ir import stmt as s
 from gristmill.ir.build import const, less, sequence
 from gristmill.ir.dtype import BOOL, HANDLE, INT64, VOID, DType
 from gristmill.ir.memory import Buffer, PointerType, Range, Region, Scope
-from gristmill.testing.programs.expressions import ExpressionMaker
+from gristmill.testing.programs.atomics import AtomicMaker
 from gristmill.testing.programs.scope import STEPS_AT_MOST, Memory, Place, extent_bound, size_of
 
 _LANES = (2, 3, 4, 8, 16)
 
 
-class StatementMaker(ExpressionMaker):
+class StatementMaker(AtomicMaker):
     """Makes statements of one function, whose result is ``returns``."""
 
     returns: DType = VOID
@@ -72,6 +72,8 @@ class StatementMaker(ExpressionMaker):
                     choices.append((0.7, self.block))
         if self.allowed("assert"):
             choices.append((0.4, self.assertion))
+        if self.allowed("atomic"):
+            choices.append((0.8, self.atomic))
         choices.append((0.4, self.call_statement))
         if place.depth and (place.may_continue or place.may_return):
             choices.append((0.6, self.jump))
