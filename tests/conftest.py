@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 pytest_plugins = ["gristmill.testing.golden_fixture"]
+
+
+@pytest.fixture(scope="session")
+def vulkan_validation() -> str:
+    """What GRISTMILL_VULKAN_VALIDATION is set to where tests make Vulkan devices: their messages are errors.
+
+    Where the validation layer cannot be had, GRISTMILL_TEST_VALIDATION=0 runs the tests without; else they fail there.
+    """
+    return "0" if os.environ.get("GRISTMILL_TEST_VALIDATION") == "0" else "1"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -36,13 +35,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="session")
-def validated() -> Iterator[Registry]:
-    """The plugins, with Vulkan's validation layer switched on; what it says are warnings, which are errors here.
-
-    Where the layer cannot be had, GRISTMILL_TEST_VALIDATION=0 runs the tests without it; else they fail there.
-    """
+def validated(vulkan_validation: str) -> Iterator[Registry]:
+    """The plugins, with Vulkan's validation layer switched on; what it says are warnings, which are errors here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GRISTMILL_VULKAN_VALIDATION", "0" if os.environ.get("GRISTMILL_TEST_VALIDATION") == "0" else "1")
+        patch.setenv("GRISTMILL_VULKAN_VALIDATION", vulkan_validation)
         registry = Registry.installed()
         assert registry.runtime("vulkan").probe().devices, registry.runtime("vulkan").probe().reason
         yield registry

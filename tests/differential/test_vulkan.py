@@ -32,6 +32,8 @@ class Way:
     arguments: str
     pushed: int = 128
     without: str = ""
+    asserts: bool = False
+    """Whether asserts of kernels are checked."""
     subgroups: bool = False
     """Whether threads exchange values, in subgroups of the size that the device has."""
 
@@ -40,7 +42,7 @@ WAYS = (
     Way("vulkan+float64", "push"),
     Way("vulkan+float64", "uniform", pushed=8),
     Way("vulkan:1.2+address+float64", "address"),
-    Way("vulkan:1.2+address+float64", "address_block", pushed=8),
+    Way("vulkan:1.2+address+float64", "address_block", pushed=8, asserts=True),
     Way("vulkan+float64", "push", without=SETS),
     Way("vulkan+float64+subgroup_ballot+subgroup_shuffle", "push", subgroups=True),
 )
@@ -63,7 +65,7 @@ def backends(validated: Registry) -> Iterator[Backends]:
                 devices[way] = validated.runtime("vulkan").open(0)
         if (way, choice) not in made:
             optimization, interpreted, verify = choice
-            options = [("max_push_constants_size", WAYS[way].pushed)]
+            options = [("max_push_constants_size", WAYS[way].pushed), ("asserts", WAYS[way].asserts)]
             if WAYS[way].subgroups:
                 options.append(("subgroup_size", devices[way].properties()["subgroup_size"]))
             target = replace(parse_target(WAYS[way].target), options=tuple(options))

@@ -65,11 +65,19 @@ class Driver:
         return VulkanDevice("vulkan:0", self.instance, self.physical, without, **options)
 
 
+@pytest.fixture(scope="module")
+def validation(vulkan_validation: str) -> Iterator[None]:
+    """Devices that tests make are watched by Vulkan's validation layer."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRISTMILL_VULKAN_VALIDATION", vulkan_validation)
+        yield
+
+
 @pytest.fixture(scope="session")
-def driver() -> Iterator[Driver]:
+def driver(vulkan_validation: str) -> Iterator[Driver]:
     """One for all tests of a process: the layer is slow to load. What it says is an error where devices report it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GRISTMILL_VULKAN_VALIDATION", "1")
+        patch.setenv("GRISTMILL_VULKAN_VALIDATION", vulkan_validation)
         instance, devices = VulkanRuntime().opened()
     yield Driver(instance, devices[0])
     assert not instance.messages

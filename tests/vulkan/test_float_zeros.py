@@ -11,6 +11,7 @@ from gristmill.script import parse_source
 from gristmill.testing.on_device import DeviceBackend
 from gristmill.testing.programs.comparison import bits
 
+pytestmark = pytest.mark.usefixtures("validation")
 FORMS = ["x[i] + {}", "x[i] - {}", "{} - x[i]", "x[i] * {}", "{} / x[i]", "x[i] / {}"]
 HEAD = """from gristmill.script import tir as T
 

@@ -14,6 +14,7 @@ from gristmill.runtime import Runtimes
 from gristmill.script import parse_source
 from gristmill.testing.on_device import DeviceBackend
 
+pytestmark = pytest.mark.usefixtures("validation")
 SOURCE = """from gristmill.script import tir as T
 
 @T.prim_func(private=True)
