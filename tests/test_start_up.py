@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ import pytest
 HEAVY = {
     "argparse",
     "asyncio",
+    "cffi",
     "concurrent",
     "ctypes",
     "dataclasses",
@@ -24,6 +26,7 @@ HEAVY = {
     "pluggy",
     "tomli",
     "tvm_ffi",
+    "vulkan",
     "zipfile",
 }
 
@@ -75,6 +78,45 @@ def test_explain_needs_neither_plugins_nor_compiler() -> None:
 def test_manifests_are_read_without_plugins_or_compiler() -> None:
     modules = imported_by("import gristmill.build.manifest")
     assert heavy(modules) & {"llvmlite", "pluggy", "importlib.metadata", "tvm_ffi"} == set()
+
+
+LOADING = """
+import numpy, gristmill
+pack = gristmill.load({path!r})
+x = numpy.ones(4, numpy.float32)
+pack.double(x)
+assert x.tolist() == [2, 2, 2, 2]
+"""
+KERNEL = """from gristmill.script import tir as T
+
+
+@T.prim_func
+def double(x: T.Buffer((4,), "float32")):
+    for i in range(4):
+        x[i] = x[i] * T.float32(2)
+"""
+
+
+def test_code_for_the_processor_is_loaded_without_vulkan_and_built_without_it(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text(KERNEL)
+    (tmp_path / "kernels.toml").write_text(
+        'schema = 1\n[project]\nname = "p"\n[targets]\ncpu = "cpu"\n[[module]]\nname = "m"\nsource = "m.py"\n'
+    )
+    modules = imported_by(f"import gristmill\ngristmill.build({str(tmp_path)!r})")
+    assert heavy(modules) & {"cffi", "vulkan"} == set()
+    modules = imported_by(LOADING.format(path=str(tmp_path / "build" / "kernels" / "m.kpack")))
+    assert heavy(modules) & {"cffi", "llvmlite", "vulkan"} == set()
+    assert not any(name.startswith(("gristmill_llvm", "gristmill_spirv", "gristmill.passes")) for name in modules)
+
+
+def test_code_for_vulkan_is_built_without_vulkan(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text(KERNEL)
+    (tmp_path / "kernels.toml").write_text(
+        'schema = 1\n[project]\nname = "p"\n[targets]\ngpu = "vulkan"\n[[module]]\nname = "m"\nsource = "m.py"\n'
+    )
+    modules = imported_by(f"import gristmill\ngristmill.build({str(tmp_path)!r})")
+    assert heavy(modules) & {"cffi", "vulkan"} == set()
+    assert not any(name.startswith("gristmill_vulkan") for name in modules)
 
 
 def test_build_is_a_function_and_a_package() -> None:

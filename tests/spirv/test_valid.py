@@ -1,9 +1,6 @@
-"""Every kernel of the random device programs is valid SPIR-V, in each form of arguments and each version."""
+"""Every kernel of the random device programs is valid SPIR-V for every validator, in each form of arguments and version."""
 
 from __future__ import annotations
-
-import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -18,12 +15,13 @@ from gristmill.passes.part_by_target import part_by_target
 from gristmill.passes.pipeline import build_pipeline
 from gristmill.plugin.protocols import PassContext
 from gristmill.testing.device_programs import ON_EVERY_DEVICE, random_device_program
+from gristmill.testing.spirv_tools import refusals
 from gristmill_spirv.kernels import write_kernel
 from gristmill_spirv.target import capabilities, profile_of, resolve
 
 PROGRAMS = 20
 CONSTRUCTS = ON_EVERY_DEVICE - {"warp", "thread assert"}
-ENVIRONMENTS = {"1.1": "vulkan1.1", "1.2": "vulkan1.2", "1.3": "vulkan1.3"}
+VERSIONS = ("1.1", "1.2", "1.3", "1.4")
 
 
 def device_module(module: Module, target: Target, optimization: int) -> Module:
@@ -33,9 +31,9 @@ def device_module(module: Module, target: Target, optimization: int) -> Module:
     return part_by_target(build_pipeline(context, entries).run(module, RunOptions())).device
 
 
-@pytest.mark.parametrize("version", list(ENVIRONMENTS))
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("form", ["push", "uniform", "address"])
-def test_random_kernels_are_valid(version: str, form: str, tmp_path: Path) -> None:
+def test_random_kernels_are_valid(version: str, form: str) -> None:
     if form == "address" and version == "1.1":
         version = "1.2"
     features = ("float64", *(("address",) if form == "address" else ()))
@@ -50,14 +48,7 @@ def test_random_kernels_are_valid(version: str, form: str, tmp_path: Path) -> No
         module = device_module(program.module, target, 3 if seed % 2 else 0)
         for kernel in kernels_of(module):
             written = write_kernel(module, kernel, profile, kernel_record(kernel, module).block)
-            path = tmp_path / "kernel.spv"
-            path.write_bytes(written.data)
-            done = subprocess.run(
-                ["spirv-val", "--target-env", ENVIRONMENTS[version], str(path)],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            assert done.returncode == 0, f"seed {seed}, {kernel.name}:\n{done.stdout}{done.stderr}"
+            told = refusals(written.data, version)
+            assert not told, f"seed {seed}, {kernel.name}:\n{told}"
             checked += 1
     assert checked >= PROGRAMS
