@@ -12,14 +12,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from gristmill.ir.host_interface import CPU_DEVICE_TYPE
-from gristmill.ir.module import Module
-from gristmill.ir.target import Target
 from gristmill.plugin.artifacts import Blob, Capabilities, KernelRecord, Scalar
 
 if TYPE_CHECKING:
     import argparse
 
     import numpy as np
+
+    from gristmill.ir.module import Module
+    from gristmill.ir.target import Target
 
 API_VERSION = 1
 """Version of this file. A plugin module states ``GRISTMILL_API_VERSION``; another number is refused before it is registered."""
