@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from typing import Any
 
@@ -162,7 +163,8 @@ class Kernel:
         )
         if self.form.subgroup and "subgroup_size_control" in self.device.features:
             stage.pNext = subgroups
-            threads = values.get(0, self.record.block[0])
+            # The code of such kernels has the threads of a block in one row along x.
+            threads = math.prod(values.get(axis, size) for axis, size in enumerate(self.record.block))
             if "full_subgroups" in self.device.features and threads % self.form.subgroup == 0:
                 stage.flags = _REQUIRE_FULL_SUBGROUPS
         info = api.new("VkComputePipelineCreateInfo", stage=stage[0], layout=self.layout)
