@@ -94,6 +94,10 @@ class ModuleBuilder:
 
     # What a module declares once
 
+    def has_capability(self, capability: Capability) -> bool:
+        """Whether a capability is declared."""
+        return capability in self._capabilities
+
     def capability(self, capability: Capability) -> None:
         """Declare a capability."""
         if capability not in self._capabilities:

@@ -95,6 +95,9 @@ def write_kernel(source: Module, kernel: Function, profile: Profile, block: tupl
     arguments, slots, block_bytes = _arguments(context)
     load_thread_numbers(context)
     write_body(context)
+    if builder.has_capability(Capability.Int64):
+        # Whatever else needs it has asked before.
+        state.require("int64", "arithmetic with the bits of `float64`", kernel.span)
     _entry_point(state, writer)
     return WrittenKernel(
         builder.data(),

@@ -22,7 +22,7 @@ from gristmill_spirv.registers import Lanes, width_of, word, word_constant
 
 def load(context: FunctionContext, node: Load) -> Lanes:
     """The lanes of the elements at the index."""
-    place = place_of_buffer(context, node.buffer, node.span)
+    place = place_of_buffer(context, node.buffer, node.span, vectors.bytes_at_once(context, node))
     if isinstance(place, (BoundPlace, AddressPlace)):
         at_once = vectors.load(context, place, node)
         if at_once is not None:
@@ -33,7 +33,7 @@ def load(context: FunctionContext, node: Load) -> Lanes:
 
 def store(context: FunctionContext, node: Store) -> None:
     """Write the lanes to the elements at the index, in ascending order."""
-    place = place_of_buffer(context, node.buffer, node.span)
+    place = place_of_buffer(context, node.buffer, node.span, vectors.bytes_at_once(context, node))
     if isinstance(place, (BoundPlace, AddressPlace)) and vectors.store(context, place, node):
         return
     element = node.buffer.dtype.element
@@ -106,11 +106,17 @@ def _as_index(context: FunctionContext, value: int, dtype: DType, bits: int) -> 
     return context.writer.value(Op.UConvert, word(context.writer), value)
 
 
-def place_of_buffer(context: FunctionContext, buffer: Buffer, span: Span | None) -> Place:
-    """Where a buffer lives. Raises Unsupported for a view that the place cannot give, or for what the device lacks."""
+def place_of_buffer(context: FunctionContext, buffer: Buffer, span: Span | None, at_once: int = 0) -> Place:
+    """Where a buffer lives; ``at_once``: so many bytes of it are accessed as whole words, 0 for single elements.
+
+    Raises Unsupported for a view that the place cannot give, or for what the device lacks.
+    """
     place = context.places[buffer.data]
     if isinstance(place, (BoundPlace, AddressPlace)):
-        context.kernel.require_storage(buffer.dtype, span)
+        if at_once:
+            context.kernel.require_dtype(buffer.dtype, span)
+        else:
+            context.kernel.require_storage(buffer.dtype, span)
         return place
     context.kernel.require_dtype(buffer.dtype, span)
     if isinstance(place, WordPlace):

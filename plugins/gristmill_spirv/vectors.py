@@ -26,7 +26,7 @@ _MOST = 16
 
 def load(context: FunctionContext, place: BoundPlace | AddressPlace, node: ir.Load) -> Lanes | None:
     """The lanes of a load, or None where the elements must be loaded one by one."""
-    size = _size(context, node)
+    size = bytes_at_once(context, node)
     if not size:
         return None
     element, writer = node.buffer.dtype.element, context.writer
@@ -38,7 +38,7 @@ def load(context: FunctionContext, place: BoundPlace | AddressPlace, node: ir.Lo
 
 def store(context: FunctionContext, place: BoundPlace | AddressPlace, node: Store) -> bool:
     """Store the lanes; False, and nothing is done, where the elements must be stored one by one."""
-    size = _size(context, node)
+    size = bytes_at_once(context, node)
     if not size:
         return False
     element, writer = node.buffer.dtype.element, context.writer
@@ -68,7 +68,7 @@ def _indices(
         yield writer.value(Op.IAdd, word(writer, wide), start, word_constant(writer, number, wide)) if number else start
 
 
-def _size(context: FunctionContext, node: ir.Load | Store) -> int:
+def bytes_at_once(context: FunctionContext, node: ir.Load | Store) -> int:
     """How many bytes can be accessed at once; 0 for those of one element."""
     buffer = node.buffer
     last = node.indices[-1] if len(node.indices) == 1 else None
