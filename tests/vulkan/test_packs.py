@@ -323,6 +323,13 @@ def test_inspect_verify_export_and_doctor(
     assert "max_push_constants_size" in line
 
 
+def test_run(plain: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(plain), "-d", "vulkan:0", "scale", "ones:5:float32", "3.0"]) == 0
+    shown = capsys.readouterr()
+    assert "scale on vulkan:0" in shown.out + shown.err
+    assert " 3 " in shown.out
+
+
 def test_doctor_says_why_there_is_none() -> None:
     code = 'import sys; sys.modules["vulkan"] = None; from gristmill.cli import main; main(["doctor"])'
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
