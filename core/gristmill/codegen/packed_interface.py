@@ -11,9 +11,12 @@ layouts of what it reads; the numbers of kinds and devices are in :mod:`gristmil
 
 from __future__ import annotations
 
-from gristmill.ir import readable
+from typing import TYPE_CHECKING
+
 from gristmill.ir.dtype import DLPACK_CODES, DType
-from gristmill.ir.module import Function
+
+if TYPE_CHECKING:
+    from gristmill.ir.module import Function
 
 EXPORT_PREFIX = "__tvm_ffi_"
 """What ``tvm_ffi.load_module`` puts before a function's name to find its symbol."""
@@ -35,4 +38,6 @@ def signature_text(function: Function) -> str:
     """The function's signature as messages show it: as its author wrote it, or made from its parameters."""
     if function.facts.signature:
         return function.facts.signature
+    from gristmill.ir import readable
+
     return readable.signature_text(function.facts.symbol or function.name, function.params, function.returns)

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from gristmill.ir.target import Target
 from gristmill.plugin.artifacts import Capabilities, Scalar
 from gristmill.plugin.protocols import KeyDescription
+
+if TYPE_CHECKING:
+    from gristmill.ir.target import Target
 
 _AXES = "xyz"
 

@@ -12,8 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gristmill.errors import GristmillError, InternalError, PluginError, UserError
-from gristmill.ir.module import Module
-from gristmill.ir.target import Target
 from gristmill.plugin import checks
 from gristmill.plugin.artifacts import Blob, Capabilities, Scalar
 from gristmill.plugin.discovery import Origin, normalized
@@ -21,6 +19,8 @@ from gristmill.plugin.loading import Problem, described
 from gristmill.plugin.protocols import GenerateOptions, NativeSupport, PassEntry, Probe, TargetKind
 
 if TYPE_CHECKING:
+    from gristmill.ir.module import Module
+    from gristmill.ir.target import Target
     from gristmill.plugin.registry import Registry
 
 
@@ -103,6 +103,8 @@ def instance(made: Any, hook: str, origin: Origin) -> Any:
 
 def _target_kind(kind: TargetKind, origin: Origin) -> TargetKind:
     def resolve(target: Target) -> Target:
+        from gristmill.ir.target import Target
+
         with watched(origin, f"resolving `{target}`", ValueError):
             found = kind.resolve(target)
         if not isinstance(found, Target):
@@ -120,6 +122,8 @@ def _target_kind(kind: TargetKind, origin: Origin) -> TargetKind:
         return replace(kind, resolve=resolve, capabilities=capabilities)
 
     def from_device(target: Target, properties: Mapping[str, Scalar]) -> Target:
+        from gristmill.ir.target import Target
+
         with watched(origin, f"completing `{target}` from a device", ValueError):
             found = complete(target, properties)
         if not isinstance(found, Target):
