@@ -89,22 +89,14 @@ def prefix_sum(src: T.Buffer(("n",), "int32"), dst: T.Buffer(("n",), "int64")):
 
 @T.prim_func
 def histogram(src: T.Buffer(("h", "w"), "uint8"), counts: T.Buffer((BINS,), "int32")):
-    """How often each byte occurs: a block counts some rows, each thread one value in what they have loaded together."""
-    found = T.alloc_buffer((T.ceildiv(h, EACH), BINS), "int32")
-    for bx in T.thread_binding(T.ceildiv(h, EACH), thread="blockIdx.x"):
-        part = T.alloc_shared((BINS,), "uint8")
-        for bin in T.thread_binding(BINS, thread="threadIdx.x"):
-            count = T.int32(0)
-            for row in range(bx * EACH, T.min(h, bx * EACH + EACH)):
-                for start in range(0, w, BINS):
-                    if start + bin < w:
-                        part[bin] = src[row, start + bin]
-                    for x in range(T.min(BINS, w - start)):
-                        if part[x] == bin:
-                            count += 1
-            found[bx, bin] = count
+    """How often each byte occurs: the threads of a block count some rows in memory that they share, and blocks add those up."""
     for bin in T.thread_binding(BINS, thread="threadIdx.x"):
-        total = T.int32(0)
-        for bx in range(T.ceildiv(h, EACH)):
-            total += found[bx, bin]
-        counts[bin] = total
+        counts[bin] = 0
+    for bx in T.thread_binding(T.ceildiv(h, EACH), thread="blockIdx.x"):
+        for tx in T.thread_binding(BINS, thread="threadIdx.x"):
+            found = T.alloc_shared((BINS,), "int32")
+            found[tx] = 0
+            for row in range(bx * EACH, T.min(h, bx * EACH + EACH)):
+                for x in range(tx, w, BINS):
+                    T.atomic_add(found[src[row, x]], 1)
+            T.atomic_add(counts[tx], found[tx])
