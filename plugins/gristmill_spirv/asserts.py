@@ -17,11 +17,11 @@ from gristmill.ir.expr import Expr
 from gristmill.ir.stmt import Assert
 from gristmill_spirv.context import FunctionContext
 from gristmill_spirv.conversions import cast
-from gristmill_spirv.enumerants import BuiltIn, MemoryModel, Op, Scope
+from gristmill_spirv.enumerants import MemoryModel, Op, Scope
 from gristmill_spirv.integers import halves, joined
 from gristmill_spirv.places import access, address_pointer
 from gristmill_spirv.registers import word, word_constant
-from gristmill_spirv.threads import input_variable
+from gristmill_spirv.threads import numbers_along_axes
 
 ADDRESS_SPEC_IDS = (4, 5)
 _FIRST_VALUE = 8
@@ -86,12 +86,8 @@ def _report(context: FunctionContext, node: Assert) -> None:
 
 def _tell(context: FunctionContext, node: Assert, address: int) -> None:
     writer, type_ = context.writer, word(context.writer)
-    triple = writer.module.vector(type_, 3)
-    words: dict[int, int] = {}
-    for start, built_in, name in ((1, BuiltIn.WorkgroupId, "blockIdx"), (4, BuiltIn.LocalInvocationId, "threadIdx")):
-        numbers = writer.value(Op.Load, triple, input_variable(context.kernel, built_in, triple, name))
-        for axis in range(3):
-            words[start + axis] = writer.value(Op.CompositeExtract, type_, numbers, axis)
+    block, thread = numbers_along_axes(context)
+    words = dict(enumerate((*block, *thread), 1))
     values = [part for part in node.message if isinstance(part, Expr)][:VALUES_AT_MOST]
     for place, part in enumerate(values):
         (value,) = context.evaluate(part)

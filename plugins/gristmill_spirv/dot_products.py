@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from gristmill.ir.dtype import DType
-from gristmill_spirv.enumerants import Capability, Op
+from gristmill_spirv.enumerants import Capability, Op, PackedVectorFormat
 from gristmill_spirv.function_writer import FunctionWriter
 from gristmill_spirv.registers import word
 
 FEATURE = "dot_product"
-_PACKED_4X8_BIT = 0
-"""PackedVectorFormat4x8Bit: four bytes in a word (SPIR-V specification, 3.x "Packed Vector Format")."""
 
 
 def dot4(writer: FunctionWriter, dtype: DType, a: int, b: int, total: int) -> int:
@@ -20,5 +18,5 @@ def dot4(writer: FunctionWriter, dtype: DType, a: int, b: int, total: int) -> in
     if module.version < (1, 6):
         module.extension("SPV_KHR_integer_dot_product")
     op = Op.SDot if dtype.is_signed else Op.UDot
-    products = writer.value(op, word(writer), a, b, _PACKED_4X8_BIT)
+    products = writer.value(op, word(writer), a, b, PackedVectorFormat.PackedVectorFormat4x8Bit)
     return writer.value(Op.IAdd, word(writer), products, total)

@@ -42,17 +42,29 @@ def load_thread_numbers(context: FunctionContext) -> None:
     writer, state = context.writer, context.kernel
     state.in_row = state.block[1:] != (1, 1) and _uses_subgroups(state)
     used = {node.thread for node in walk(state.kernel.body) if isinstance(node, For) and node.thread is not None}
-    triple = writer.module.vector(word(writer), 3)
     for name, (built_in, axes) in _AXES.items():
         if used.isdisjoint(axes):
             continue
         if state.in_row and built_in is BuiltIn.LocalInvocationId:
             state.axes.update(zip(axes, _places_in_row(context), strict=True))
             continue
+        triple = writer.module.vector(word(writer), 3)
         numbers = writer.value(Op.Load, triple, input_variable(state, built_in, triple, name))
         for place, axis in enumerate(axes):
             if axis in used:
                 state.axes[axis] = writer.value(Op.CompositeExtract, word(writer), numbers, place)
+
+
+def numbers_along_axes(context: FunctionContext) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The numbers of the block and of the thread along x, y, z, loaded here; for what is seldom reached."""
+    writer, state = context.writer, context.kernel
+    triple = writer.module.vector(word(writer), 3)
+
+    def loaded(name: str) -> tuple[int, ...]:
+        numbers = writer.value(Op.Load, triple, input_variable(state, _AXES[name][0], triple, name))
+        return tuple(writer.value(Op.CompositeExtract, word(writer), numbers, place) for place in range(3))
+
+    return loaded("blockIdx"), _places_in_row(context) if state.in_row else loaded("threadIdx")
 
 
 def _uses_subgroups(state: KernelModule) -> bool:

@@ -107,6 +107,27 @@ def test_kernels_report_for_themselves(asserting: tuple[DeviceBackend, Any]) -> 
     assert run.device.reports.count == before
 
 
+def test_the_thread_is_told_also_where_blocks_are_rows_of_subgroups() -> None:
+    source = """from gristmill.script import tir as T
+
+@T.prim_func
+def f(x: T.Buffer((4, 16), "int32")):
+    for a in T.thread_binding(4, thread="threadIdx.y"):
+        for b in T.thread_binding(16, thread="threadIdx.x"):
+            other = T.warp_shuffle_xor(x[a, b], 1, width=8)
+            assert other < 50, "too great"
+            x[a, b] = other
+"""
+    target = "vulkan:1.2+address+subgroup_ballot+subgroup_shuffle"
+    named = replace(parse_target(target), options=(("asserts", True), ("subgroup_size", 8)))
+    run = DeviceBackend(named, "vulkan:0", verify=False)
+    x = np.zeros((4, 16), np.int32)
+    x[2, 5] = 50
+    with pytest.raises(AssertionError, match="too great") as caught:
+        run(parse_source(source, "kernel.py").module, "f", [x])
+    assert "threadIdx.x = 4, threadIdx.y = 2, threadIdx.z = 0" in caught.value.__notes__[0]
+
+
 def test_without_the_key_nothing_is_checked() -> None:
     run = backend()
     module = parse_source(SOURCE, "kernel.py").module
