@@ -13,7 +13,7 @@ import gristmill
 from gristmill.errors import UserError
 from gristmill.runtime.devices import Runtimes
 from gristmill_vulkan.device import VulkanDevice
-from gristmill_vulkan.results import DeviceGoneError, DeviceMemoryError
+from gristmill_vulkan.results import DeviceGoneError, DeviceMemoryError, VulkanError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,6 +111,25 @@ def test_memory_that_queued_work_holds_is_waited_for(driver: Driver, packs: dict
     assert refused == 1
     pack.fill(3, large)
     assert large.numpy().sum() == 3 << 20
+    device.close()
+
+
+def test_a_failure_while_host_code_takes_memory(driver: Driver, packs: dict[str, Path]) -> None:
+    device = driver.open()
+    pack = gristmill.load(packs["push"], device=device)
+    x, y = device.array(np.zeros(8, np.float32)), device.empty((8,), "float32")
+    pack.with_temporary(x, y)
+    taken = device.stream.poll
+
+    def fails() -> None:
+        raise VulkanError("vkGetFenceStatus", -2)
+
+    device.stream.poll = fails  # type: ignore[method-assign]
+    with pytest.raises(MemoryError):
+        pack.with_temporary(x, y)
+    device.stream.poll = taken  # type: ignore[method-assign]
+    pack.with_temporary(x, y)
+    assert y.numpy().tolist() == [1.0] * 8
     device.close()
 
 

@@ -76,7 +76,8 @@ def callbacks_of(device: KernelDevice) -> NativeLaunch:
     def allocate(_: int, size: int, alignment: int) -> int:
         try:
             return device.allocate(size, alignment)
-        except (MemoryError, ValueError):
+        except Exception:
+            # Whatever is wrong, compiled code gets no memory, and says so.
             return 0
 
     def release(_: int, data: int) -> None:
