@@ -1,12 +1,12 @@
 """Atomic operations, on the bits of elements: memory that kernels share is integers here (see :mod:`gristmill_spirv.places`).
 
 All are relaxed: they order nothing else. A sum of floats is made by comparing and exchanging the bits until no other
-thread has come between, which every device can do.
+thread has come between, which every device can do; of float32 behind an address by an instruction, where the target has it.
 """
 
 from __future__ import annotations
 
-from gristmill.ir.dtype import DType
+from gristmill.ir.dtype import FLOAT32, DType
 from gristmill.ir.effects import atomic_element
 from gristmill.ir.expr import AddressOf, Call
 from gristmill.ir.functor import walk
@@ -15,7 +15,7 @@ from gristmill_spirv import floats, memory, places
 from gristmill_spirv.context import FunctionContext, KernelModule
 from gristmill_spirv.conversions import from_bits, to_bits
 from gristmill_spirv.enumerants import Capability, MemoryModel, Op, Scope
-from gristmill_spirv.places import AddressPlace, BoundPlace, WordPlace
+from gristmill_spirv.places import AddressPlace, BoundPlace, Place, WordPlace
 from gristmill_spirv.refusals import refused_construct
 from gristmill_spirv.registers import Lanes, word, word_constant
 
@@ -28,6 +28,7 @@ _COMBINED = {
     "atomic_or": Op.AtomicOr,
     "atomic_xor": Op.AtomicXor,
 }
+FLOAT32_SUM = "atomic_float32_add"
 _SIGNED = {"atomic_min": Op.AtomicSMin, "atomic_max": Op.AtomicSMax}
 
 
@@ -39,7 +40,11 @@ def atomic(context: FunctionContext, node: Call) -> Lanes:
     element, name, writer = node.args[0], node.op.name, context.writer
     assert isinstance(element, AddressOf)
     dtype = element.buffer.dtype
-    pointer, is_global = _pointer(context, node, element)
+    place, index = _place(context, node, element)
+    if name == "atomic_add" and dtype == FLOAT32 and isinstance(place, AddressPlace) and _has_sums(context):
+        return (_instruction_of_sum(context, place, index, node),)
+    is_global = isinstance(place, (BoundPlace, AddressPlace))
+    pointer = places.element_pointer(writer, context.kernel.interface, place, index, dtype.bits)
     values = [to_bits(writer, context.evaluate(value)[0], dtype) for value in node.args[1:]]
     scope, relaxed = word_constant(writer, _scope(context, is_global)), word_constant(writer, 0)
     type_ = word(writer, dtype.bits)
@@ -67,8 +72,8 @@ def _scope(context: FunctionContext, is_global: bool) -> Scope:
     return Scope.QueueFamily if is_vulkan else Scope.Device
 
 
-def _pointer(context: FunctionContext, node: Call, element: AddressOf) -> tuple[int, bool]:
-    """A pointer to the element's bits, and whether it is in global memory."""
+def _place(context: FunctionContext, node: Call, element: AddressOf) -> tuple[Place, int]:
+    """Where the element's buffer is, and the id of the element's index there."""
     place = memory.place_of_buffer(context, element.buffer, node.span)
     bits, kernel = element.buffer.dtype.bits, context.kernel
     is_global = isinstance(place, (BoundPlace, AddressPlace))
@@ -86,7 +91,23 @@ def _pointer(context: FunctionContext, node: Call, element: AddressOf) -> tuple[
         kernel.require(feature, f"`{node.op}` of 64 bits in {where} memory", node.span)
         context.writer.module.capability(Capability.Int64Atomics)
     (index,) = memory.element_indices(context, place, element)
-    return places.element_pointer(context.writer, kernel.interface, place, index, bits), is_global
+    return place, index
+
+
+def _has_sums(context: FunctionContext) -> bool:
+    return FLOAT32_SUM in context.kernel.profile.features
+
+
+def _instruction_of_sum(context: FunctionContext, place: AddressPlace, index: int, node: Call) -> int:
+    """What was there before, a float32."""
+    writer, module = context.writer, context.writer.module
+    context.kernel.require(FLOAT32_SUM, f"`{node.op}` of float32", node.span)
+    module.capability(Capability.AtomicFloat32AddEXT)
+    module.extension("SPV_EXT_shader_atomic_float_add")
+    (addend,) = context.evaluate(node.args[1])
+    pointer = places.float_pointer(writer, context.kernel.interface, place, index)
+    scope, relaxed = word_constant(writer, _scope(context, True)), word_constant(writer, 0)
+    return writer.value(Op.AtomicFAddEXT, module.type_float(32), pointer, scope, relaxed, addend)
 
 
 def _float_sum(context: FunctionContext, dtype: DType, pointer: int, scope: int, addend: int) -> int:

@@ -302,6 +302,11 @@ def element_pointer(writer: FunctionWriter, interface: Interface, place: Place, 
     return _pointer_at(writer, interface, narrow_word(writer, bits), place.address, index, bits // 8)
 
 
+def float_pointer(writer: FunctionWriter, interface: Interface, place: AddressPlace, index: int) -> int:
+    """A pointer to an element of global memory as a float32."""
+    return _pointer_at(writer, interface, writer.module.type_float(32), place.address, index, 4)
+
+
 # Words ----------------------------------------------------------------------------------------------------------------
 
 

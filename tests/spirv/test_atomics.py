@@ -15,6 +15,7 @@ from gristmill.testing.programs.comparison import bits
 INT64 = "+atomic_int64+atomic_shared_int64"
 TARGETS = ["vulkan:1.2+float64" + INT64, "vulkan:1.2+address+float64" + INT64]
 INTEGERS = ("add", "sub", "min", "max", "and", "or", "xor", "exchange")
+FLOAT_SUMS = "vulkan:1.2+address+atomic_float32_add"
 FLOATS = ("add", "sub", "exchange")
 
 
@@ -100,7 +101,7 @@ def test_threads_and_blocks_lose_nothing(
     assert np.array_equal(found[1], np.bincount(x.ravel() % 16, minlength=16))
 
 
-@pytest.mark.parametrize("target", ["vulkan", TARGETS[1]])
+@pytest.mark.parametrize("target", ["vulkan", TARGETS[1], FLOAT_SUMS])
 def test_sums_of_floats_that_all_threads_come_to(
     target: str, parsed: Callable[..., Any], on_vulkan: Callable[..., Any]
 ) -> None:
@@ -165,6 +166,16 @@ def test_capabilities_are_those_that_are_used(parsed: Callable[..., Any], writte
     assert not {"atomic_int64", "atomic_shared_int64"} & written(parsed(HISTOGRAM), target).features
     assert "atomic_int64" in written(parsed(own_elements("uint64", "global")), target).features
     assert "atomic_shared_int64" in written(parsed(own_elements("float64", "shared")), target).features
+
+
+def test_sums_of_float32_by_an_instruction(
+    parsed: Callable[..., Any], written: Callable[..., Any], disassembled: Callable[..., Any]
+) -> None:
+    module = parsed(own_elements("float32", "global"))
+    found = written(module, FLOAT_SUMS)
+    assert "atomic_float32_add" in found.features
+    assert sum("OpAtomicFAddEXT" in line for line in disassembled(found.data)) == 2
+    assert "atomic_float32_add" not in written(parsed(own_elements("float32", "shared")), FLOAT_SUMS).features
 
 
 @pytest.mark.parametrize(("scope", "feature"), [("global", "atomic_int64"), ("shared", "atomic_shared_int64")])
