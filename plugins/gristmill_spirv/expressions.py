@@ -18,7 +18,7 @@ from gristmill_spirv.exchanges import EXCHANGES, exchange
 from gristmill_spirv.operations import NATIVE
 from gristmill_spirv.refusals import refused_construct, refused_operation
 from gristmill_spirv.registers import Lanes, constant, register_type, select
-from gristmill_spirv.zeros import float_constant
+from gristmill_spirv.zeros import float_constant, hidden
 
 _COMPARISONS = {
     # class: (float, signed, unsigned). Of a NaN only NotEqual is true: ordered tests, and the unordered one.
@@ -161,13 +161,17 @@ class Expressions(Functor[Lanes], over=EXPRESSIONS):
     def visit_Cast(self, node: ir.Cast) -> Lanes:
         self.check(node.type, node)
         source, target = node.value.dtype.element, node.type.element
-        if target.is_float and constant_value(node.value) == 0 and not source.is_float:
-            return (float_constant(self.context, target, 0.0),) * node.type.lanes
-        return tuple(conversions.cast(self.writer, lane, source, target) for lane in self.visit(node.value))
+        lanes = self.visit(node.value)
+        if target.is_float:
+            lanes = hidden(self.context, node.value, lanes)
+        return tuple(conversions.cast(self.writer, lane, source, target) for lane in lanes)
 
     def visit_Reinterpret(self, node: ir.Reinterpret) -> Lanes:
         self.check(node.type, node)
-        return conversions.reinterpret(self.writer, self.visit(node.value), node.value.dtype, node.type)
+        lanes = self.visit(node.value)
+        if node.type.is_float:
+            lanes = hidden(self.context, node.value, lanes)
+        return conversions.reinterpret(self.writer, lanes, node.value.dtype, node.type)
 
     def visit_Ramp(self, node: ir.Ramp) -> Lanes:
         (base,), (stride,) = self.visit(node.base), self.visit(node.stride)

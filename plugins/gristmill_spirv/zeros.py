@@ -3,7 +3,7 @@
 Mesa's driver for CPUs (found with lavapipe 22.3) takes short cuts where an operand is the constant 0.0, whatever the code
 says of exactness: ``x + 0.0`` is ``x``, also for -0.0, ``x * 0.0`` is 0.0, also for a NaN, ``x / 0.0`` is anything; and so
 for ``x - -0.0`` and the like. So zeros of computations are made from the number of the thread, of which no bit is ever
-set where this looks.
+set where this looks; and so are integers that become floats, for the driver may find out that one is always zero.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from __future__ import annotations
 import math
 
 from gristmill.ir.dtype import DType
+from gristmill.ir.expr import Expr, Load
+from gristmill.ir.memory import Scope
 from gristmill_spirv.context import FunctionContext
 from gristmill_spirv.enumerants import Op
-from gristmill_spirv.registers import constant, float_from_bits, width_of, word, word_constant
+from gristmill_spirv.registers import Lanes, constant, float_from_bits, width_of, word, word_constant
 from gristmill_spirv.threads import thread_number
 
 
@@ -24,11 +26,31 @@ def float_constant(context: FunctionContext, dtype: DType, value: float) -> int:
     return _hidden_zero(context, dtype, math.copysign(1.0, value) < 0.0)
 
 
+def hidden(context: FunctionContext, node: Expr, lanes: Lanes) -> Lanes:
+    """The lanes of an expression that become floats; what is read from memory of the caller nobody can know."""
+    dtype = node.dtype.element
+    is_known = isinstance(node, Load) and node.buffer.scope is Scope.GLOBAL
+    if context.fast or dtype.is_float or is_known:
+        return lanes
+    writer = context.writer
+    zero = _zero_word(context)
+    if dtype.is_bool:
+        no = writer.value(Op.INotEqual, writer.module.type_bool(), zero, word_constant(writer, 0))
+        return tuple(writer.value(Op.LogicalOr, writer.module.type_bool(), lane, no) for lane in lanes)
+    type_ = word(writer, width_of(dtype))
+    if width_of(dtype) == 64:
+        zero = writer.value(Op.UConvert, type_, zero)
+    return tuple(writer.value(Op.BitwiseOr, type_, lane, zero) for lane in lanes)
+
+
+def _zero_word(context: FunctionContext) -> int:
+    type_ = word(context.writer)
+    return context.writer.value(Op.ShiftRightLogical, type_, thread_number(context), word_constant(context.writer, 31))
+
+
 def _hidden_zero(context: FunctionContext, dtype: DType, negative: bool) -> int:
     writer, type_ = context.writer, word(context.writer)
-    number = thread_number(context)
-    zero = writer.value(Op.ShiftRightLogical, type_, number, word_constant(writer, 31))
-    upper = zero
+    zero = upper = _zero_word(context)
     if negative:
         upper = writer.value(Op.BitwiseOr, type_, zero, word_constant(writer, 0x80000000))
     if width_of(dtype) == 64:

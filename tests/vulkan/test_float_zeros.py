@@ -55,6 +55,32 @@ def _numpy_type(dtype: str) -> np.dtype:
     return np.dtype(dtype)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_zeros_that_a_driver_finds_out(backend: DeviceBackend, dtype: str) -> None:
+    source = f"""from gristmill.script import tir as T
+
+@T.prim_func
+def f(x: T.Buffer((11,), "{dtype}"), p: T.int32, q: T.bool, y: T.Buffer((8, 11), "{dtype}")):
+    for i in range(11):
+        none = T.Cast("{dtype}", p ^ p)
+        y[0, i] = x[i] + none
+        y[1, i] = x[i] / none
+        y[2, i] = none / x[i]
+        y[3, i] = x[i] * none
+        y[4, i] = none / none
+        y[5, i] = x[i] / T.Cast("{dtype}", q ^ q)
+        for k in range(2):
+            y[6 + k, i] = x[i] * T.Cast("{dtype}", k)
+"""
+    module = parse_source(source, "found.py").module
+    x = np.array(VALUES, dtype)
+    expected, found = [x, 5, True, np.zeros((8, 11), dtype)], [x.copy(), 5, True, np.zeros((8, 11), dtype)]
+    Executor(module).call("f", expected)
+    backend(module, "f", found)
+    wrong = np.argwhere(bits(expected[3]) != bits(found[3]))
+    assert not len(wrong), [(int(row), str(x[place])) for row, place in wrong]
+
+
 ENDS = """gristmill ir 1
 
 function @some(number: float32) -> float32 {
