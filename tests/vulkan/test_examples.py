@@ -14,8 +14,10 @@ from gristmill.build import build
 from gristmill.errors import UserError
 from gristmill.pack import find_pack
 from gristmill.runtime import device, load
+from gristmill.runtime.kernel_records import kernel_records
 from gristmill.testing.demonstration import relative_error
 from gristmill.testing.example_project import example_project, import_from
+from gristmill.testing.spirv_tools import disassembly, refusals
 
 GPU = "vulkan:0"
 FORMS = {
@@ -51,6 +53,22 @@ def forms_of(path: Path) -> set[Any]:
             if blob.kind == "spirv"
             for record in blob.kernels
         }
+
+
+@pytest.mark.parametrize("kit", ["imagekit", "blockkit"])
+def test_nothing_of_int64_is_left_for_devices_without_it(kit: str, tmp_path: Path) -> None:
+    for pack in build(project(kit, tmp_path / kit, '"vulkan+no-int64"')).packs:
+        with find_pack(pack.path) as reader:
+            (blob,) = [each for each in reader.manifest.blobs if each.kind == "spirv"]
+            assert "int64" not in str(blob.requirements["features"]).split(",")
+            data = bytes(reader.blob(blob))
+            for record in kernel_records(blob):
+                start = int(record.extra["code_start"])
+                code = data[start : start + int(record.extra["code_bytes"])]
+                assert refusals(code, "1.1") == []
+                text = disassembly(code)
+                assert "OpCapability Int64" not in text
+                assert not any("OpTypeInt 64" in line for line in text)
 
 
 @pytest.mark.parametrize("target", FORMS)
