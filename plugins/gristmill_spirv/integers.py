@@ -173,7 +173,10 @@ def count_ones(writer: FunctionWriter, dtype: DType, a: int) -> int:
             Op.IAdd, type_, writer.value(Op.BitCount, type_, low), writer.value(Op.BitCount, type_, high)
         )
         return writer.value(Op.UConvert, word(writer, 64), found)
-    return writer.value(Op.BitCount, word(writer), _raw(writer, dtype, a))
+    if is_narrow(dtype):
+        # Shifted rather than masked: NVIDIA's driver (580) counts the bits of what it knows to have 16 with their sign.
+        a = writer.value(Op.ShiftLeftLogical, word(writer), a, word_constant(writer, 32 - dtype.bits))
+    return writer.value(Op.BitCount, word(writer), a)
 
 
 def leading_zeros(writer: FunctionWriter, dtype: DType, a: int) -> int:
