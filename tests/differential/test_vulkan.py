@@ -109,8 +109,9 @@ def programs(backend: DeviceBackend, kind: str) -> Make:
 
 
 @pytest.mark.parametrize("way", range(len(WAYS)))
-def test_the_ways_are_those_that_are_meant(backends: Backends, way: int) -> None:
+def test_the_ways_are_those_that_are_meant(backends: Backends, vulkan_validation: str, way: int) -> None:
     backend = backends(way, (3, True, False))
+    assert backend.device.instance.is_validated == (vulkan_validation == "1")
     code = backend.generated(programs(backend, "device")(0).module)
     records = [record for blob in code.blobs if blob.kind == "spirv" for record in blob.kernels]
     forms = {record.extra["arguments"] for record in records}
