@@ -147,6 +147,18 @@ def f(q: T.Buffer((8,), "uint8"), k: T.Buffer((8,), "int32")):
 """,
         [("uint8", (8,)), ("int32", (8,))],
     ),
+    "sums of products of bytes": (
+        """
+@T.prim_func
+def f(a: T.Buffer(("n",), "int32"), b: T.Buffer(("n",), "int32"), c: T.Buffer(("n",), "int32"),
+      u: T.Buffer(("n",), "uint32")):
+    for i in range(n):
+        c[i] = T.dp4a(a[i], b[i], c[i])
+    for i in T.vectorized(8):
+        u[i] = T.dp4a(u[i], u[i], u[i])
+""",
+        [("int32", (50,)), ("int32", (50,)), ("int32", (50,)), ("uint32", (50,))],
+    ),
     "bools": (
         """
 @T.prim_func

@@ -11,7 +11,7 @@ from gristmill.ir.dtype import DType
 from gristmill.ir.functor import EXPRESSIONS, STATEMENTS, walk
 from gristmill.ir.memory import Buffer
 from gristmill.ir.module import Function, Module
-from gristmill.ir.op import ATOMICS, BITS, HINTS, MATHEMATICS
+from gristmill.ir.op import ATOMICS, BITS, DOT_PRODUCTS, HINTS, MATHEMATICS
 from gristmill.testing.programs.generator import CPU_DTYPES
 
 NOT_MADE = frozenset({"StringImm", "CallExtern", "CallPacked", "Barrier", "DeviceRegion", "Launch"})
@@ -22,7 +22,7 @@ def required_constructs(dtypes: Iterable[DType] = CPU_DTYPES) -> tuple[str, ...]
     """What must occur in enough programs of all constructs; none of it may be missing."""
     dtypes = tuple(dtypes)
     nodes = [kind.__name__ for kind in (*EXPRESSIONS, *STATEMENTS) if kind.__name__ not in NOT_MADE]
-    operations = [f"op {op.name}" for op in (*MATHEMATICS, *BITS, *HINTS, *ATOMICS)]
+    operations = [f"op {op.name}" for op in (*MATHEMATICS, *BITS, *DOT_PRODUCTS, *HINTS, *ATOMICS)]
     types = [f"{dtype}" for dtype in dtypes]
     vectors = [f"vector of {dtype}" for dtype in dtypes]
     buffers = [f"buffer of {dtype}" for dtype in dtypes]

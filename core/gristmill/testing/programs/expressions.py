@@ -12,11 +12,13 @@ from dataclasses import replace
 from gristmill.ir import expr as e
 from gristmill.ir.build import call, cast, const
 from gristmill.ir.dtype import BOOL, INT32, INT64, DType
+from gristmill.ir.op import OPS
 from gristmill.testing.programs.chance import Chance
 from gristmill.testing.programs.scope import STEPS_AT_MOST, Helper, Memory, Place, Scope, size_of
 
 MATHEMATICS = ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tanh", "sigmoid")
 
+_BITS = ("abs", "popcount", "clz", "ctz")
 _INTEGER_BINARY = (
     e.Add, e.Sub, e.Mul, e.Div, e.Mod, e.FloorDiv, e.FloorMod, e.Min, e.Max,
     e.BitAnd, e.BitOr, e.BitXor, e.ShiftLeft, e.ShiftRight,
@@ -153,7 +155,8 @@ class ExpressionMaker:
             return kind(self.make(dtype, depth), self.make(dtype, depth))
         if roll < 0.9:
             return self.chance.pick((e.Negate, e.BitNot))(self.make(dtype, depth))
-        return call(self.chance.pick(("abs", "popcount", "clz", "ctz")), self.make(dtype, depth))
+        name = self.chance.pick((*_BITS, "dot4") if dtype.bits == 32 else _BITS)
+        return call(name, *(self.make(dtype, depth) for _ in range(OPS[name].arity)))
 
     def floating(self, dtype: DType, depth: int) -> e.Expr:
         roll = self.chance.random()
