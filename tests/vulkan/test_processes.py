@@ -167,8 +167,9 @@ import sys
 import gristmill
 pack = gristmill.load(sys.argv[1])
 print(pack.devices, [refusal.reason for refusal in pack.refused])
+alone = gristmill.load(sys.argv[2])
 try:
-    gristmill.load(sys.argv[2])
+    alone.double(None)
 except gristmill.errors.MissingError as error:
     print(error)
 """
