@@ -272,4 +272,6 @@ PACKED_INTERFACE = (
 MESSAGE_TEXTS = frozenset(("packed_kind_text", "tensor_dtype_text"))
 """Operations whose value is a text, and which stand only as parts of the message of an assert."""
 
-OPS: Mapping[str, Op] = _table((MATHEMATICS, BITS, DOT_PRODUCTS, HINTS, PARTIAL, MEMORY, WARP, ATOMICS, PACKED_INTERFACE))
+OPS: Mapping[str, Op] = _table(
+    (MATHEMATICS, BITS, DOT_PRODUCTS, HINTS, PARTIAL, MEMORY, WARP, ATOMICS, PACKED_INTERFACE)
+)
