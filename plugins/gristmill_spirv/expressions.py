@@ -18,7 +18,7 @@ from gristmill_spirv.exchanges import EXCHANGES, exchange
 from gristmill_spirv.operations import NATIVE
 from gristmill_spirv.refusals import refused_construct, refused_operation
 from gristmill_spirv.registers import Lanes, constant, register_type, select
-from gristmill_spirv.zeros import float_constant, hidden
+from gristmill_spirv.zeros import float_constant, hidden, unknown
 
 _COMPARISONS = {
     # class: (float, signed, unsigned). Of a NaN only NotEqual is true: ordered tests, and the unordered one.
@@ -77,7 +77,7 @@ class Expressions(Functor[Lanes], over=EXPRESSIONS):
     def binary(self, node: ir.BinaryExpr, a: Lanes, b: Lanes) -> Lanes:
         dtype, writer = node.dtype.element, self.writer
         self.check(dtype, node)
-        pairs = zip(a, b, strict=True)
+        pairs = zip(unknown(self.context, (node.a, node.b), a), b, strict=True)
         if dtype.is_float:
             return tuple(floats.binary(writer, node, dtype, x, y, self.context.fast) for x, y in pairs)
         if dtype.is_bool:
@@ -163,7 +163,7 @@ class Expressions(Functor[Lanes], over=EXPRESSIONS):
         source, target = node.value.dtype.element, node.type.element
         lanes = self.visit(node.value)
         if target.is_float:
-            lanes = hidden(self.context, node.value, lanes)
+            lanes = unknown(self.context, [node.value], hidden(self.context, node.value, lanes))
         return tuple(conversions.cast(self.writer, lane, source, target) for lane in lanes)
 
     def visit_Reinterpret(self, node: ir.Reinterpret) -> Lanes:
@@ -213,6 +213,7 @@ class Expressions(Functor[Lanes], over=EXPRESSIONS):
         dtype = node.args[0].dtype.element
         self.check(dtype, node)
         operands = [self.visit(argument) for argument in node.args]
+        operands[0] = unknown(self.context, node.args, operands[0])
         return tuple(emit(self.writer, dtype, *lane) for lane in zip(*operands, strict=True))
 
     def visit_CallFunction(self, node: ir.CallFunction) -> Lanes:

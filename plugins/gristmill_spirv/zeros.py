@@ -9,13 +9,15 @@ set where this looks; and so are integers that become floats, for the driver may
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+from gristmill.ir.build import constant_value
 from gristmill.ir.dtype import DType
 from gristmill.ir.expr import Expr, Load
 from gristmill.ir.memory import Scope
 from gristmill_spirv.context import FunctionContext
 from gristmill_spirv.enumerants import Op
-from gristmill_spirv.registers import Lanes, constant, float_from_bits, width_of, word, word_constant
+from gristmill_spirv.registers import Lanes, constant, float_bits, float_from_bits, width_of, word, word_constant
 from gristmill_spirv.threads import thread_number
 
 
@@ -41,6 +43,22 @@ def hidden(context: FunctionContext, node: Expr, lanes: Lanes) -> Lanes:
     if width_of(dtype) == 64:
         zero = writer.value(Op.UConvert, type_, zero)
     return tuple(writer.value(Op.BitwiseOr, type_, lane, zero) for lane in lanes)
+
+
+def unknown(context: FunctionContext, operands: Sequence[Expr], lanes: Lanes) -> Lanes:
+    """The lanes of the first operand of an operation of floats; if all are constants, so that nobody works it out."""
+    dtype = operands[0].dtype.element
+    if context.fast or not dtype.is_float or any(constant_value(operand) is None for operand in operands):
+        return lanes
+    writer, type_ = context.writer, word(context.writer)
+    zero = _zero_word(context)
+    if width_of(dtype) == 32:
+        bits = [writer.value(Op.BitwiseOr, type_, float_bits(writer, dtype, lane), zero) for lane in lanes]
+        return tuple(float_from_bits(writer, dtype, found) for found in bits)
+    pair = writer.module.vector(type_, 2)
+    zeros = writer.value(Op.CompositeConstruct, pair, zero, zero)
+    words = [writer.value(Op.BitwiseOr, pair, writer.value(Op.Bitcast, pair, lane), zeros) for lane in lanes]
+    return tuple(float_from_bits(writer, dtype, found) for found in words)
 
 
 def _zero_word(context: FunctionContext) -> int:

@@ -81,6 +81,33 @@ def f(x: T.Buffer((11,), "{dtype}"), p: T.int32, q: T.bool, y: T.Buffer((8, 11),
     assert not len(wrong), [(int(row), str(x[place])) for row, place in wrong]
 
 
+CONSTANTS = """gristmill ir 1
+
+function @f(x: float{bits}[11], y: float{bits}[3, 11])
+  symbol "f"
+  signature "f(...)"
+{{
+  for i: int64 in 0 +: 11 {{
+    y[0, i] = x[i] / floor(0.25f{bits})
+    y[1, i] = x[i] + (0.25f{bits} - 0.25f{bits})
+    y[2, i] = x[i] * float{bits}(1e-320f64)
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize("bits_", [16, 32, 64])
+def test_zeros_that_come_of_constants(backend: DeviceBackend, bits_: int) -> None:
+    """As they are where no pass has worked them out."""
+    module = parse_module(CONSTANTS.format(bits=bits_))
+    x = np.array(VALUES, f"float{bits_}")
+    expected, found = [x, np.zeros((3, 11), x.dtype)], [x.copy(), np.zeros((3, 11), x.dtype)]
+    Executor(module).call("f", expected)
+    backend(module, "f", found)
+    wrong = np.argwhere(bits(expected[1]) != bits(found[1]))
+    assert not len(wrong), [(int(row), str(x[place])) for row, place in wrong]
+
+
 ENDS = """gristmill ir 1
 
 function @some(number: float32) -> float32 {
