@@ -145,6 +145,11 @@ _FLOAT_CONTROLS: Mapping[str, tuple[str, ...]] = {
 _FLOAT_CONTROLS_SINCE, _FLOAT_CONTROLS_EXTENSION = (1, 2), "VK_KHR_shader_float_controls"
 
 
+def float_names() -> tuple[str, ...]:
+    """The names of what :func:`float_features` may give."""
+    return tuple(_FLOAT_CONTROLS)
+
+
 def known_structures(version: tuple[int, int], extensions: Set[str]) -> list[FeatureStructure]:
     """Those that a device of that version and with these extensions knows."""
     return [structure for structure in STRUCTURES if structure.is_known(version, extensions)]

@@ -14,8 +14,7 @@ _CAPABILITY, _MEMORY_MODEL = 17, 14
 _HEADER_WORDS = 5
 # The version of SPIR-V that drivers of a version of Vulkan read (Vulkan specification, "Versions and Formats").
 _SPIRV_VERSIONS: Mapping[tuple[int, int], tuple[int, int]] = {(1, 1): (1, 3), (1, 2): (1, 5), (1, 3): (1, 6)}
-# Capabilities of SPIR-V and the feature of a device that they need; an empty text: every device has it.
-_FEATURES: Mapping[int, str] = {
+FEATURES: Mapping[int, str] = {
     0: "",  # Matrix
     1: "",  # Shader
     9: "float16",
@@ -52,6 +51,8 @@ _FEATURES: Mapping[int, str] = {
     6034: "atomic_float64_add|atomic_shared_float64_add",
     6095: "atomic_float16_add|atomic_shared_float16_add",
 }
+"""Capabilities of SPIR-V by number, and the feature of a device that they need, or several of which it must have one. An
+empty text: every device has it."""
 
 
 def check_kernel(device: LogicalDevice, record: KernelRecord, form: KernelForm) -> None:
@@ -106,7 +107,7 @@ def check_module(device: LogicalDevice, record: KernelRecord, code: bytes) -> No
             'build it with an older `version`, as "1.1", in its target',
         )
     for capability in _capabilities(record, words):
-        wanted = _FEATURES.get(capability)
+        wanted = FEATURES.get(capability)
         if wanted is None or (wanted and device.features.isdisjoint(wanted.split("|"))):
             what = wanted.partition("|")[0] if wanted else f"the capability {capability} of SPIR-V"
             raise _refusal(device, record, f"it needs `{what}`, which {{}} lacks", "build it for a target without it")

@@ -28,6 +28,27 @@ def test_a_call_that_fails() -> None:
     device.stream.api.hook.before = None
 
 
+def test_a_function_that_the_driver_lacks() -> None:
+    instance, _ = VulkanRuntime().opened()
+    with pytest.raises(
+        VulkanError, match=r"GM0930.*lacks a function: vkNoSuchThing gave VK_ERROR_EXTENSION_NOT_PRESENT"
+    ):
+        instance.api.run("vkNoSuchThing")
+    instance.close()
+
+
+def test_lists_that_grow_while_they_are_read() -> None:
+    """The driver says that there are more than there was room for: they are listed again."""
+    instance, devices = VulkanRuntime().opened()
+    incomplete = iter([0, 5, 0, 5, 0, 0])
+    instance.api.hook.before = lambda name: next(incomplete)
+    assert [int(instance.api.ffi.cast("uintptr_t", handle)) for handle in instance.physical_devices()]
+    assert next(incomplete, None) is None
+    instance.api.hook.before = None
+    assert devices
+    instance.close()
+
+
 def test_no_memory() -> None:
     device = VulkanRuntime().open(0)
     with pytest.raises(DeviceMemoryError, match=r"GM0931.*vulkan:0 has no memory for 1024.0 GiB more"):
