@@ -43,8 +43,8 @@ from gristmill.ir.stmt import Assert, Return
 from gristmill.ir.target import Target
 from gristmill.ir.verify import verify
 from gristmill.passes.index_reach import GREATEST, LEAST, End, Reaches
-from gristmill.passes.narrow_indices import NarrowIndices
 from gristmill.passes.narrow_helpers import Helpers
+from gristmill.passes.narrow_indices import NarrowIndices
 from gristmill.passes.narrow_kernel import KernelNarrowing
 from gristmill.passes.pipeline import PHASES
 from gristmill.plugin.artifacts import Capabilities
@@ -146,7 +146,9 @@ def test_values_of_int64_stay() -> None:
 
 def test_gathered_indices_need_no_proof() -> None:
     """What an array gives may be any number; an index is within its array, and wraps on the way to it."""
-    text = EXAMPLE.replace("x[(b + @place(b, by) as int64 * n) % n] = 1.0", "x[b] = x[int64(int32(b)) * 4 - int64(int32(b)) * 3]")
+    text = EXAMPLE.replace(
+        "x[(b + @place(b, by) as int64 * n) % n] = 1.0", "x[b] = x[int64(int32(b)) * 4 - int64(int32(b)) * 3]"
+    )
     module = NarrowIndices().run(parse_module(text, "example.gmir"))
     assert "x[b * 4i32 - b * 3i32]" in print_module(module)
 
