@@ -8,6 +8,7 @@ import pytest
 from gristmill.errors import UserError
 from gristmill.interp import execute
 from gristmill.script import parse_source
+from gristmill.testing.on_device import flushes_denormals
 from gristmill.testing.on_reference import ReferenceBackend, has_host_part
 
 # Core's own tests run without the plugins.
@@ -36,3 +37,16 @@ def test_results(interpreted: bool, optimization: int) -> None:
     np.testing.assert_array_equal(y, wanted)
     with pytest.raises(UserError, match="GM0920"):
         backend(module, "add", [np.zeros(1025, np.int32), np.zeros(1025, np.int32), 7])
+
+
+def test_denormals() -> None:
+    backend = ReferenceBackend(interpreted=True)
+    assert not flushes_denormals(backend)
+
+    class Flushing(ReferenceBackend):
+        def __call__(self, module, function, args):
+            super().__call__(module, function, args)
+            for arg in args:
+                arg[np.abs(arg) < np.finfo(np.float32).tiny] = 0
+
+    assert flushes_denormals(Flushing(interpreted=True))
