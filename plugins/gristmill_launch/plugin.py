@@ -43,6 +43,12 @@ def _lower_launches(context: PassContext) -> Pass:
     return LowerLaunches(_device(context))
 
 
+def _check_launch_limits(context: PassContext) -> Pass:
+    from gristmill_launch.check_launch_limits import CheckLaunchLimits
+
+    return CheckLaunchLimits.of(_device(context), context.capabilities)
+
+
 def _lower_packed_interface(context: PassContext) -> Pass:
     from gristmill_launch.lower_packed_interface import LowerPackedInterface
 
@@ -84,6 +90,14 @@ def gristmill_passes() -> Sequence[PassEntry]:
             summary="Calls from host to device become launches; host code leaves the device's memory alone.",
             required=True,
             after=("split_host_device",),
+        ),
+        PassEntry(
+            name="check_launch_limits",
+            phase="split",
+            make=_check_launch_limits,
+            summary="Launches whose constant extents or shared memory are over the target's limits are refused.",
+            required=True,
+            after=("lower_launches",),
         ),
         PassEntry(
             name="lower_packed_interface",

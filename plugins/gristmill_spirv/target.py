@@ -212,6 +212,7 @@ def target_kind() -> TargetKind:
             FROM_DEVICE,
         ),
         architectures=tuple(table["versions"]),
+        features=tuple(table["features"].items()),
         device_type=table["device_type"],
         texts=(TEXT_KIND,),
         text_of_code=_text_of_code,

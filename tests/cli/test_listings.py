@@ -29,6 +29,7 @@ WATER = TargetKind(
         KeyDescription("wood", "string", "Which.", None, ("oak", "elm")),
     ),
     architectures=("overshot", "undershot"),
+    features=(("sluice", "A gate above."), ("width", "As the key says.")),
 )
 
 
@@ -77,6 +78,8 @@ def test_targets(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
         "water: A mill by the river.\n"
         "  code: flour by wheel\n"
         "  architectures: overshot, undershot\n"
+        "  features, also keys: +width\n"
+        "  feature water+sluice: A gate above.\n"
         "  key width (integer, default 3): Width of the wheel.\n"
         "  key wood (string, one of oak, elm): Which.\n"
     )

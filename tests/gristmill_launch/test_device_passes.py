@@ -19,6 +19,7 @@ from gristmill.testing.ir_samples import every_node
 from gristmill.testing.pass_equivalence import check_pass, kernels
 from gristmill_launch.annotate_device_regions import AnnotateDeviceRegions
 from gristmill_launch.bind_targets import BindTargets
+from gristmill_launch.check_launch_limits import CheckLaunchLimits
 from gristmill_launch.lower_launches import LowerLaunches
 from gristmill_launch.lower_packed_interface import LowerPackedInterface
 from gristmill_launch.plugin import gristmill_passes
@@ -28,7 +29,13 @@ DEVICE = Target("reference", "", ("small",))
 
 
 def device_passes() -> list[Pass]:
-    return [BindTargets(DEVICE), AnnotateDeviceRegions(DEVICE), SplitHostDevice(), LowerLaunches(DEVICE)]
+    return [
+        BindTargets(DEVICE),
+        AnnotateDeviceRegions(DEVICE),
+        SplitHostDevice(),
+        LowerLaunches(DEVICE),
+        CheckLaunchLimits(DEVICE, threads=1024, grid_x=65535),
+    ]
 
 
 def test_a_loop_over_threads_begins_a_region() -> None:
@@ -186,16 +193,23 @@ def test_a_build_for_a_host_changes_nothing() -> None:
             return v
         """
     )
-    passes: list[Pass] = [BindTargets(), AnnotateDeviceRegions(), SplitHostDevice(), LowerLaunches()]
+    passes: list[Pass] = [
+        BindTargets(),
+        AnnotateDeviceRegions(),
+        SplitHostDevice(),
+        LowerLaunches(),
+        CheckLaunchLimits(),
+    ]
     assert Pipeline.of(passes).run(module) is module
     context = PassContext(Target("cpu"), Capabilities())
     made = [entry.make(context) for entry in gristmill_passes()]
-    assert made[:4] == passes
-    assert made[4] == LowerPackedInterface(1)
+    assert made[:5] == passes
+    assert made[5] == LowerPackedInterface(1)
 
 
 def test_a_build_for_a_device_makes_the_passes_for_it() -> None:
-    context = PassContext(DEVICE, Capabilities(is_device=True), {"device_type": 7})
+    capabilities = Capabilities(is_device=True, max_threads_per_block=1024, max_grid_size=(65535, 0, 0))
+    context = PassContext(DEVICE, capabilities, {"device_type": 7})
     made = [entry.make(context) for entry in gristmill_passes()]
     assert made == [*device_passes(), LowerPackedInterface(7)]
 

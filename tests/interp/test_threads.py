@@ -143,6 +143,68 @@ function @f() {
     assert {at, *notes} == {"barrier shared", "barrier global"}
 
 
+CALLS = """
+function @g() {
+  barrier shared
+}
+
+function @outer() {
+  evaluate @g()
+}
+
+function @f(n: int64) {
+  for t: int64 in 0 +: 8 thread on threadIdx.x {
+    BODY
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if t < n { evaluate @g() } else { evaluate @g() }",
+        "if t < n { evaluate @outer() } else { evaluate @g() }",
+        "if t < n { evaluate @outer() } else { evaluate @outer() }",
+        "if t < n { evaluate @g() } evaluate @g()",
+    ],
+)
+def test_a_barrier_in_a_function_is_another_one_in_each_call(body: str) -> None:
+    lines = body.replace("{ ", "{\n").replace(" }", "\n}").replace("} evaluate", "}\nevaluate")
+    text = CALLS.replace("BODY", lines)
+    found, at, _ = code_of(text, "f", [3])
+    assert found.code == "GM0503"
+    assert at == "barrier shared"
+    assert any("in another call of the function" in note.message for note in found.notes)
+    # All threads go one way.
+    for n in (0, 8):
+        Executor(placed_module(text)[0]).call("f", [n])
+
+
+def test_exchanges_in_a_function_are_others_in_each_call() -> None:
+    text = """
+function @g(x: int32) -> int32 {
+  let other: int32 = warp_shuffle(x, 0i32, 8i32)
+  return other
+}
+
+function @f(n: int64, out: int32[8]) {
+  for t: int64 in 0 +: 8 thread on threadIdx.x {
+    if t < n {
+      out[t] = @g(1i32) as int32
+    } else {
+      out[t] = @g(2i32) as int32
+    }
+  }
+}
+"""
+    found, _, _ = code_of(text, "f", [3, np.zeros(8, np.int32)])
+    assert found.code == "GM0520"
+    out = np.zeros(8, np.int32)
+    Executor(placed_module(text)[0]).call("f", [8, out])
+    assert out.tolist() == [1] * 8
+
+
 def test_a_thread_that_returned_is_not_waited_for() -> None:
     text = """
 function @f(n: int64, out: int32[8]) {

@@ -679,6 +679,47 @@ def test_recursion_in_threads_is_refused() -> None:
     )
     assert "GM0641" in text
     assert "`down` calls itself" in text
+    assert "threads of a device call it here" in text
+
+
+def test_a_function_that_threads_call_is_named_as_its_author_named_it() -> None:
+    text = refusal(
+        """
+        @T.prim_func
+        def f(x: T.Buffer(("n",), "int32"), k: T.int32):
+            for i in range(n):
+                x[i] = x[i] + k
+            if x[0] < 10:
+                f(x, k - 1)
+        """
+    )
+    assert "GM0641" in text
+    assert "`f` calls itself" in text
+    assert "_thread" not in text
+    assert "bind the value" not in text
+
+
+FACTORIAL = """
+        @T.prim_func(private=True)
+        def fact(n: T.int64) -> T.int64:
+            if n < 2:
+                return T.int64(1)
+            return n * fact(n - 1)
+
+        @T.prim_func
+        def f(x: T.Buffer((4,), "int64"), n: T.int64):
+"""
+
+
+def test_a_value_that_the_host_computes_by_recursion_gets_a_name_before() -> None:
+    text = refusal(FACTORIAL + "            x[0] = fact(n)\n")
+    assert "GM0641" in text
+    assert "bind the value to a name before the loop or the element that it is for, as `value = fact(...)`" in text
+    # What the hint says is taken.
+    module = kernels(FACTORIAL + "            value = fact(n)\n            x[0] = value\n")
+    x = np.zeros(4, np.int64)
+    execute(bound(module, BindLoops(8)), "f", [x, 5])
+    assert x[0] == 120
 
 
 # Options --------------------------------------------------------------------------------------------------------------

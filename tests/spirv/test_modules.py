@@ -209,7 +209,7 @@ def test_shared_memory_over_the_limit(parsed: Callable[..., Any], on_vulkan: Cal
     source = kernel(
         'tile = T.alloc_buffer((32768,), "int32", scope="shared")', "tile[i] = x[i]", "y[i] = tile[63 - i]"
     ).replace("float32", "int32")
-    with pytest.raises(Unsupported, match=r"GM0683.*takes 131072 bytes, and target `vulkan.*` has 16384"):
+    with pytest.raises(UserError, match=r"GM0683.*takes 131072 bytes, and target `vulkan.*` has 16384"):
         on_vulkan().generated(parsed(source))
 
 

@@ -1,4 +1,4 @@
-"""List the target kinds of the installed plugins, their architectures, and the keys of their tables in kernels.toml."""
+"""List the target kinds of the installed plugins: their architectures, features, and the keys of their tables in kernels.toml."""
 
 from __future__ import annotations
 
@@ -38,6 +38,12 @@ def _write_kind(kind: TargetKind) -> None:
     print(f"  code: {', '.join(kind.blob_kinds)} by {kind.generator}")
     if kind.architectures:
         print(f"  architectures: {', '.join(kind.architectures)}")
+    keys = {key.name for key in kind.keys}
+    if shared := [f"+{name}" for name, _ in kind.features if name in keys]:
+        print(f"  features, also keys: {', '.join(shared)}")
+    for name, meaning in kind.features:
+        if name not in keys:
+            print(f"  feature {kind.name}+{name}: {meaning}")
     if kind.texts:
         print(f"  texts: {', '.join(kind.texts)}")
     for key in kind.keys:
@@ -53,6 +59,7 @@ def _kind_json(kind: TargetKind) -> dict[str, Any]:
         "generator": kind.generator,
         "blob_kinds": list(kind.blob_kinds),
         "architectures": list(kind.architectures),
+        "features": [{"name": name, "meaning": meaning} for name, meaning in kind.features],
         "texts": list(kind.texts),
         "keys": [_key_json(key) for key in kind.keys],
     }

@@ -112,6 +112,7 @@ def gristmill_targets() -> Sequence[TargetKind]:
             blob_kinds=(BLOB_KIND,),
             resolve=resolve,
             capabilities=capabilities,
+            features=((SHUFFLES, "Exchanges between threads without memory, as `T.warp_shuffle_down(x, 16)`."),),
             keys=(*LAUNCH_LIMITS, FROM_DEVICE),
             device_type=_device_type(),
             from_device=from_device,

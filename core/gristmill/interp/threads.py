@@ -1,17 +1,19 @@
 """Launches: every thread of a block runs the same code, and a barrier holds it until the others come.
 
 Code that waits is a generator. At a barrier it yields the number of its site; the scheduler steps the threads of a
-block to their next barrier, checks that all of them that still run stand at the same one, and lets them go on. Blocks
-run one after another. A thread that ended by ``return`` is not waited for; one that reached the end of the code
-without passing a barrier at which others wait has diverged. At an exchange it yields what the thread brings, and is sent
-what the thread gets once all of its group have come.
+block to their next barrier, checks that all of them that still run stand at the same one, and lets them go on. A barrier
+in a function is another one in each call of it, as if its code stood there. Blocks run one after another. A thread that
+ended by ``return`` is not waited for; one that reached the end of the code without passing a barrier at which others
+wait has diverged. At an exchange it yields what the thread brings, and is sent what the thread gets once all of its
+group have come.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import GeneratorType
 from typing import Any, NoReturn
 
 from gristmill.errors import Note
@@ -37,13 +39,20 @@ class RunningBlock:
 @dataclass(slots=True, eq=False)
 class _Thread:
     strand: Strand
-    code: Generator[int | Exchange, Any, Any]
+    code: GeneratorType[int | Exchange, Any, Any]
     number: int
     waits_at: int | None = None
+    calls: tuple[int, ...] = ()
+    """By which calls it came to where it waits."""
     brings: Exchange | None = None
     gets: Any = None
     ended: bool = False
     returned: bool = False
+
+    @property
+    def place(self) -> tuple[int | None, tuple[int, ...]]:
+        """Where it waits: the site, and the calls around it."""
+        return self.waits_at, self.calls
 
 
 def launch(
@@ -210,8 +219,9 @@ class _BlockRun:
                 thread.brings, thread.waits_at = found, found.site
             else:
                 thread.waits_at = found
+            thread.calls = _calls_to(thread.code)
         except StopIteration as done:
-            thread.ended = True
+            thread.ended, thread.calls = True, ()
             thread.returned = done.value is not None
 
     def release_groups(self, threads: list[_Thread]) -> bool:
@@ -222,7 +232,7 @@ class _BlockRun:
             if brought is None:
                 continue
             group = self.group_of(threads, number)
-            if any(not other.returned and other.waits_at != brought.site for other in group):
+            if any(not other.returned and other.place != thread.place for other in group):
                 continue
             try:
                 found = exchanged([other.brings for other in group])
@@ -246,8 +256,8 @@ class _BlockRun:
         released = False
         for start in range(0, len(threads), size):
             warp = threads[start : start + size]
-            sites = {thread.waits_at for thread in warp if not thread.returned}
-            if len(sites) == 1 and (site := sites.pop()) is not None and barriers.get(site) is BarrierScope.WARP:
+            places = {thread.place for thread in warp if not thread.returned}
+            if len(places) == 1 and (site := places.pop()[0]) is not None and barriers.get(site) is BarrierScope.WARP:
                 number = start // size
                 self.warp_epochs[number] = self.warp_epochs.get(number, 0) + 1
                 for thread in warp:
@@ -259,12 +269,12 @@ class _BlockRun:
     def release_block(
         self, threads: list[_Thread], waiting: list[_Thread], barriers: Mapping[int, BarrierScope]
     ) -> None:
-        sites = {thread.waits_at for thread in threads if not thread.returned}
-        site = sites.pop()
+        places = {thread.place for thread in threads if not thread.returned}
+        site, _ = places.pop()
         exchanging = next((thread for thread in waiting if thread.brings is not None), None)
         if exchanging is not None:
             raise self.parted(threads, exchanging)
-        if sites or site is None or barriers[site] is BarrierScope.WARP:
+        if places or site is None or barriers[site] is BarrierScope.WARP:
             raise self.diverged(threads, waiting)
         self.shared_epoch += 1
         if barriers[site] is BarrierScope.BLOCK_AND_GLOBAL:
@@ -277,7 +287,7 @@ class _BlockRun:
         """The report that says how many threads stand where, with one of each group by name."""
         first = waiting[0].waits_at
         assert first is not None
-        count, notes = self.places(threads, first)
+        count, notes = self.places(threads, waiting[0])
         return report(
             "GM0503",
             f"only {count} of {len(threads)} threads of the block come to this barrier",
@@ -292,7 +302,7 @@ class _BlockRun:
         brought = thread.brings
         assert brought is not None
         group = self.group_of(threads, thread.number)
-        count, notes = self.places(group, brought.site)
+        count, notes = self.places(group, thread)
         return report(
             "GM0520",
             f"only {count} of {len(group)} threads of a group come to this `{brought.operation}`",
@@ -316,18 +326,30 @@ class _BlockRun:
             notes=(Note(f"lane {ended.reader} is ({names[0]}), lane {ended.source} was ({names[1]})"),),
         )
 
-    def places(self, threads: list[_Thread], here: int) -> tuple[int, tuple[Note, ...]]:
-        """How many of some threads wait at a site, and notes that say where each of them stands."""
-        groups: dict[int | None, list[_Thread]] = {}
+    def places(self, threads: list[_Thread], here: _Thread) -> tuple[int, tuple[Note, ...]]:
+        """How many of some threads wait where one of them does, and notes that say where each of them stands."""
+        groups: dict[tuple[int | None, tuple[int, ...]], list[_Thread]] = {}
         for thread in threads:
             if not thread.returned:
-                groups.setdefault(thread.waits_at, []).append(thread)
+                groups.setdefault(thread.place, []).append(thread)
         notes = []
-        for site, group in groups.items():
+        for place, group in groups.items():
+            site, _ = place
             names = f"({self.block.shape.describe(self.block.number, group[0].number)})"
             example = f"{len(group)} of {len(threads)} threads, {names} among them,"
             if site is None:
                 notes.append(Note(f"{example} ended without coming to it"))
             else:
-                notes.append(Note(f"{example} wait here", self.execution.sites[site].place))
-        return len(groups[here]), tuple(notes)
+                elsewhere = site == here.waits_at and place != here.place
+                how = "wait here in another call of the function" if elsewhere else "wait here"
+                notes.append(Note(f"{example} {how}", self.execution.sites[site].place))
+        return len(groups[here.place]), tuple(notes)
+
+
+def _calls_to(code: GeneratorType[int | Exchange, Any, Any]) -> tuple[int, ...]:
+    """The calls that a thread is in the midst of, outermost first: each by its place in the code of the one around it."""
+    found: list[int] = []
+    while isinstance(inner := code.gi_yieldfrom, GeneratorType) and (frame := code.gi_frame) is not None:
+        found.append(frame.f_lasti)
+        code = inner
+    return tuple(found)

@@ -18,7 +18,8 @@ between them; in a loop also the pair of an access with one of the next iteratio
 memory, but for those that are known to lie beside each other. A pair is no hazard where the indices prove that only one
 thread can be at both ends, or where both ends are atomic operations. Hazards through shared
 memory ask for a barrier of the block, those through global memory for one that orders global memory too, those through
-memory of warps for one of the warp. Barriers that the program has count.
+memory of warps for one of the warp. Barriers that the program has count; one of the block in code that only some threads
+of it run is an error (GM0607).
 
 A barrier never stands where only some threads of a block come by. If an access in such code meets an earlier one from
 outside of it, the barrier goes before that code; if both stand inside, there is no place for one: GM0607. Threads that
@@ -49,7 +50,7 @@ from gristmill.ir.module import Function, Module
 from gristmill.ir.stmt import BarrierScope, Break, Continue, For, Return, Stmt
 from gristmill.passes.block_accesses import RegionReader
 from gristmill.passes.divergence import steady_functions
-from gristmill.passes.divergent_hazard import divergent_hazard
+from gristmill.passes.divergent_hazard import check_barrier, divergent_hazard
 from gristmill.passes.launch_regions import map_regions
 from gristmill.passes.manager import Pass
 from gristmill.passes.region_tree import Access, Branch, Chain, Fence, Leaf, Loop, built, everything
@@ -78,7 +79,7 @@ def insert_barriers(function: Function, steady: frozenset[str] = frozenset()) ->
 
     ``steady`` are functions that give all threads the same for the same arguments.
 
-    Raises UserError (GM0607) where one is needed in code that only some threads of a block run.
+    Raises UserError (GM0607) where one is needed, or written, in code that only some threads of a block run.
     """
     return map_regions(function, lambda region: _inserted(function, region, steady))
 
@@ -245,6 +246,8 @@ class _Flow:
             item = chain.items[place]
             match item:
                 case Fence():
+                    if cause is not None and item.stmt is not None and item.scope is not BarrierScope.WARP:
+                        check_barrier(item.stmt, cause)
                     pending = _after(pending, item.scope)
                 case Leaf():
                     pending, place = self.before(chain, place, pending, item.accesses, cause)

@@ -80,7 +80,8 @@ def _parameters(function: Function) -> tuple[Var, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Fact:
-    """What a callee states of an argument: a pattern over its sizes, the argument's value, and words for a message.
+    """What a callee states of the argument for ``param``: a pattern over its sizes, the argument's value, and words for a
+    message.
 
     ``unless_at_most_one`` is a size: where it is 0 or 1, the fact need not hold (the stride of such a dimension).
     """
@@ -88,20 +89,21 @@ class _Fact:
     pattern: Expr
     actual: Expr
     text: str
+    param: Buffer
     unless_at_most_one: Expr | None = None
 
 
 def _facts(param: Buffer, given: Buffer) -> Iterator[_Fact]:
     """The equations between a buffer parameter and its argument."""
     for number, (states, size) in enumerate(zip(param.shape, given.shape, strict=True)):
-        yield _Fact(states, as_int64(size), f"size of dimension {number} of `{param.name}`")
+        yield _Fact(states, as_int64(size), f"size of dimension {number} of `{param.name}`", param)
     if not param.strides and not given.strides:
         return
     expected = strides_of(param) if param.strides else strides_of(replace(given, strides=()))
     for number, (states, stride) in enumerate(zip(expected, strides_of(given), strict=True)):
         # A dimension that states its stride by a variable must give it; else one of size 1 may have any.
         free = None if isinstance(states, Var) and param.strides else as_int64(given.shape[number])
-        yield _Fact(states, stride, f"stride of dimension {number} of `{param.name}`", free)
+        yield _Fact(states, stride, f"stride of dimension {number} of `{param.name}`", param, free)
 
 
 def _pointer(param: Buffer, given: Buffer) -> tuple[Expr, _Fact | None]:
@@ -111,8 +113,8 @@ def _pointer(param: Buffer, given: Buffer) -> tuple[Expr, _Fact | None]:
         return first, None
     text = f"offset of `{param.name}`"
     if isinstance(param.offset, Var):
-        return first, _Fact(param.offset, const(0, INT64), text)
-    return given.data, _Fact(param.offset, offset_of(given), text)
+        return first, _Fact(param.offset, const(0, INT64), text, param)
+    return given.data, _Fact(param.offset, offset_of(given), text, param)
 
 
 def _assertion(callee: Function, fact: _Fact, span: Span | None) -> Assert:

@@ -45,7 +45,8 @@ in the same order and so with the same bits, without memory and barriers::
         ...
 
 That needs rows of consecutive threads that begin where groups of lanes do, and code to which all threads of a block come;
-elsewhere all steps go through memory.
+elsewhere all steps go through memory. So they do where the number of threads is no constant: the steps are a loop then, and
+the memory is for ``max_threads``, as many threads as a block can have.
 
 A reduction has the form ``c[...] = c[...] + x`` (or ``*``, ``min``, ``max``, ``&``, ``|``, ``^``, ``and``, ``or``), one or
 several in a block. If the result is memory of one thread, each thread gets it. Barriers are put in later, by
@@ -92,27 +93,34 @@ class LowerThreadReductions(Pass):
     warp_size: int = 0
     """How many threads may exchange values at most, a power of two; 0: the target has no exchanges."""
 
+    max_threads: int = 0
+    """How many threads a block has at most; 0: not known, so that their number must be a constant."""
+
     def run(self, module: Module) -> Module:
-        return module.with_functions(lower_thread_reductions(function, self.warp_size) for function in module.functions)
+        return module.with_functions(
+            lower_thread_reductions(function, self.warp_size, self.max_threads) for function in module.functions
+        )
 
     @classmethod
     def values_for(cls, context: PassContext) -> Mapping[str, Any]:
         found = context.capabilities
-        return {"warp_size": found.warp_size if found.warp_shuffles else 0}
+        warp_size = found.warp_size if found.warp_shuffles else 0
+        return {"warp_size": warp_size, "max_threads": found.max_threads_per_block}
 
 
-def lower_thread_reductions(function: Function, warp_size: int = 0) -> Function:
+def lower_thread_reductions(function: Function, warp_size: int = 0, max_threads: int = 0) -> Function:
     """The function without reduce axes bound to threads; the same object if it has none. Raises UserError (GM0610)."""
     if not has_regions(function) or not any(isinstance(node, Block) for node in walk(function.body)):
         return function
-    return function.with_body(_Lowering(function, warp_size).visit(function.body))
+    return function.with_body(_Lowering(function, warp_size, max_threads).visit(function.body))
 
 
 class _Lowering(Mutator):
-    def __init__(self, function: Function, warp_size: int) -> None:
+    def __init__(self, function: Function, warp_size: int, max_threads: int) -> None:
         super().__init__()
         self.function = function
         self.warp_size = warp_size
+        self.max_threads = max_threads
         self.divergence: Divergence | None = None
         self.apart = 0
         """How many statements around let only some threads of a block come by."""
@@ -278,4 +286,6 @@ class _Lowering(Mutator):
         over = self.axes_over_threads(block, loops)
         self.check_steps(block, loops, over)
         warp_size = 0 if self.apart else self.warp_size
-        return Reduction(block, loops, over, self.threads, self.region, self.values, warp_size).lowered()
+        return Reduction(
+            block, loops, over, self.threads, self.region, self.values, warp_size, self.max_threads
+        ).lowered()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from gristmill.errors import PluginError
+from gristmill.passes.check_call_sizes import CheckCallSizes
 from gristmill.passes.check_symbols import CheckSymbols
 from gristmill.passes.flatten_buffers import FlattenBuffers
 from gristmill.passes.guard_arithmetic import GuardArithmetic
@@ -27,6 +28,7 @@ from gristmill.passes.manager import Pass, Pipeline, Step
 from gristmill.passes.narrow_indices import NarrowIndices
 from gristmill.passes.options import Maker, unknown_pass
 from gristmill.passes.remove_dead_code import RemoveDeadCode
+from gristmill.passes.remove_unused_functions import RemoveUnusedFunctions
 from gristmill.passes.reuse_shared_memory import ReuseSharedMemory
 from gristmill.passes.simplify import Simplify
 from gristmill.passes.unroll_loops import UnrollLoops
@@ -60,7 +62,11 @@ PHASES: tuple[Phase, ...] = (
     Phase(
         "symbols",
         "What is wrong with the module as a whole is said before anything of it changes.",
-        (Planned(CheckSymbols, "first: the names are still those that the author wrote"),),
+        (
+            Planned(CheckSymbols, "first: the names are still those that the author wrote"),
+            Planned(RemoveUnusedFunctions, "before anything is refused that is never run"),
+            Planned(CheckCallSizes, "while calls and the arrays of functions are those that the author wrote"),
+        ),
     ),
     Phase(
         "schedule",

@@ -3,6 +3,17 @@
 Either way number ``i`` of ``n`` takes number ``i + ceil(n / 2)``, so the results are the same bits. An exchange needs no
 memory and no barrier, but only reaches a thread's own group; so it does the last steps, those whose threads all stand in
 the first group of their row.
+
+Where the number of threads is known only when the program runs, the same steps are a loop, through memory for as many threads
+as a block can have::
+
+    for step in range(10):                              ; 1024 threads at most
+        left = (count - 1 >> step) + 1                  ; ceil(count / 2 ** step)
+        half = (count - 1 >> step + 1) + 1
+        if left == 1:
+            break
+        if number < left - half:
+            c_threads[number] = c_threads[number] + c_threads[number + half]
 """
 
 from __future__ import annotations
@@ -11,13 +22,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gristmill.ir.build import call, const, equal, less
+from gristmill.ir.build import call, const, equal, less, sequence
 from gristmill.ir.dtype import HANDLE, INT32, INT64
-from gristmill.ir.expr import Expr, Load, Var
+from gristmill.ir.expr import Add, Expr, Load, ShiftRight, Sub, Var
 from gristmill.ir.memory import Buffer, PointerType, Scope
 from gristmill.ir.op import WARP_WIDTH_AT_MOST
 from gristmill.ir.span import Span
-from gristmill.ir.stmt import Allocate, Bind, If, Stmt, Store
+from gristmill.ir.stmt import Allocate, Bind, Break, For, If, LoopKind, Stmt, Store
 from gristmill.passes.layout import plus
 
 
@@ -34,6 +45,20 @@ class Team:
     number: Expr
     row: Expr
     width: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTeam:
+    """The threads of a block in rows of a number that only the launch knows.
+
+    ``number`` is a thread's place in its row of ``count``, ``start`` the number of its row's first thread among all of the
+    block, of which there are ``most`` at most.
+    """
+
+    count: Expr
+    number: Expr
+    start: Expr
+    most: int
 
 
 def width_for(count: int, rows: int, warp_size: int) -> int:
@@ -88,6 +113,36 @@ def tree(
         return code, total
     code.append(If(equal(team.number, 0), Store(shared, place, mine, span)))
     return code, Load(shared, first)
+
+
+def open_tree(
+    kind: Callable[[Expr, Expr], Expr],
+    partial: Buffer,
+    result: Buffer,
+    team: OpenTeam,
+    everywhere: bool,
+    span: Span | None,
+) -> tuple[list[Stmt], Expr]:
+    """What :func:`tree` makes, as a loop, for a number of threads that is no constant."""
+    shared = _shared(result, (const(team.most, INT64),))
+    place = plus(team.start, team.number)
+    step, left, half = Var("step", INT64), Var("left", INT64), Var("half", INT64)
+    one = const(1, INT64)
+    before = Sub(team.count, one)
+    combined = kind(Load(shared, (place,)), Load(shared, (plus(place, half),)))
+    body = sequence(
+        Bind(left, Add(ShiftRight(before, step), one), span),
+        Bind(half, Add(ShiftRight(before, Add(step, one)), one), span),
+        If(equal(left, 1), Break(span), None, span),
+        If(less(team.number, Sub(left, half)), Store(shared, (place,), combined, span), None, span),
+    )
+    steps = const((team.most - 1).bit_length(), INT64)
+    code: list[Stmt] = [
+        Allocate(shared),
+        Store(shared, (place,), Load(partial, ()), span),
+        For(step, const(0, INT64), steps, LoopKind.SERIAL, body, span=span),
+    ]
+    return code, Load(shared, (team.start,) if everywhere else (place,))
 
 
 def _shared(result: Buffer, shape: tuple[Expr, ...]) -> Buffer:

@@ -60,7 +60,7 @@ class Fence:
     """A barrier; ``stmt`` is None for one that was not in the program."""
 
     scope: BarrierScope
-    stmt: Stmt | None = None
+    stmt: Barrier | None = None
 
 
 @dataclass(slots=True, eq=False)

@@ -17,6 +17,7 @@ Ensures: calls of functions, stores that someone may read, asserts and loops tha
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,12 +60,13 @@ class RemoveDeadCode(Pass):
         )
 
 
-def reachable(module: Module) -> list[Function]:
-    """The functions that public functions lead to, in order; all of them if none is public."""
+def reachable(module: Module, also: Iterable[str] = ()) -> list[Function]:
+    """The functions that public functions, and some others, lead to, in order; all of them if none is public."""
     by_name = {function.name: function for function in module.functions}
     waiting = [function.name for function in module.public]
     if not waiting:
         return list(module.functions)
+    waiting += also
     seen = set(waiting)
     while waiting:
         for node in walk(by_name[waiting.pop()].body):

@@ -28,8 +28,8 @@ from gristmill.ir.stmt import (
     ThreadAxis,
 )
 from gristmill.passes.launch_regions import is_region
-from gristmill.passes.layout import plus, times
-from gristmill.passes.reduction_tree import Team, tree, width_for
+from gristmill.passes.layout import as_int64, plus, times
+from gristmill.passes.reduction_tree import OpenTeam, Team, open_tree, tree, width_for
 from gristmill.passes.renewal import renewed
 
 _KINDS = (e.Add, e.Mul, e.Min, e.Max, e.BitAnd, e.BitOr, e.BitXor, e.And, e.Or)
@@ -76,8 +76,10 @@ class Reduction:
         region: For,
         values: Mapping[Var, Expr],
         warp_size: int,
+        max_threads: int,
     ) -> None:
         self.block = block
+        self.max_threads = max_threads
         self.warp_size = warp_size
         self.values = values
         self.serial = [loop for loop in loops if not is_region(loop)]
@@ -136,12 +138,15 @@ class Reduction:
         # Then all of them together.
         totals: list[Expr] = []
         for update, partial in zip(updates, partials, strict=True):
-            if team.count == 1:
+            if isinstance(team, Team) and team.count == 1:
                 totals.append(Load(partial, ()))
                 continue
             target = update.store.buffer
             everywhere = target.scope is Scope.LOCAL
-            steps, total = tree(update.kind, partial, target, team, everywhere, update.store.span)
+            if isinstance(team, OpenTeam):
+                steps, total = open_tree(update.kind, partial, target, team, everywhere, update.store.span)
+            else:
+                steps, total = tree(update.kind, partial, target, team, everywhere, update.store.span)
             code += steps
             totals.append(total)
         begun: set[Buffer] = set()
@@ -154,7 +159,7 @@ class Reduction:
             found = replace(loop, body=found)
         return found
 
-    def team(self) -> Team:
+    def team(self) -> Team | OpenTeam:
         """How the threads of a block combine: along some axes, each row of them for itself."""
         count = rows = 1
         # Whether the threads of a row are consecutive: axes along which it does not go count slower.
@@ -165,10 +170,7 @@ class Reduction:
                     continue
                 extent = constant_value(simplify(loop.extent))
                 if extent is None:
-                    self.refuse(
-                        f"runs on a number of threads along `{axis.value}` that is no constant",
-                        "give the axis a constant extent",
-                    )
+                    return self.open_team(axis)
                 if loop in self.groups:
                     rows *= int(extent)
                 else:
@@ -176,6 +178,19 @@ class Reduction:
                     count *= int(extent)
         width = width_for(count, rows, self.warp_size) if in_order and count > 0 else 1
         return Team(count, rows, self.rank(self.reduce), self.rank(self.groups), width)
+
+    def open_team(self, axis: ThreadAxis) -> OpenTeam:
+        """The team where the extent along an axis is no constant."""
+        if not self.max_threads:
+            self.refuse(
+                f"runs on a number of threads along `{axis.value}` that is no constant, and the target does not say how "
+                "many a block has at most",
+                "give the axis a constant extent, or the target `max_threads_per_block`",
+            )
+        count: Expr = const(1, INT64)
+        for loop in self.reduce:
+            count = times(count, _extent(loop))
+        return OpenTeam(count, self.rank(self.reduce), times(self.rank(self.groups), count), self.max_threads)
 
     def refuse(self, what: str, hint: str, span: Span | None = None) -> NoReturn:
         refuse(span or self.block.span, f"the block `{self.block.name}` reduces over threads and {what}", hint)
@@ -298,7 +313,7 @@ class Reduction:
         for loop in loops:
             coordinate: Expr = loop.var if constant_value(loop.minimum) == 0 else e.Sub(loop.var, loop.minimum)
             total = plus(total, times(cast(coordinate, INT64), step))
-            step = times(step, const(int(constant_value(simplify(loop.extent)) or 0), INT64))
+            step = times(step, _extent(loop))
         return total
 
     def result(self, update: _Update, total: Expr, once: Expr, *, starts: bool) -> Stmt:
@@ -330,6 +345,10 @@ class Reduction:
         body = sequence(init, final)
         body = If(condition, body) if constant_value(condition) != 1 else body
         return renewed(sequence(*spatial, body))
+
+
+def _extent(loop: For) -> Expr:
+    return simplify(as_int64(loop.extent))
 
 
 class _Only(Mutator):

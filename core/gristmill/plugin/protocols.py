@@ -59,6 +59,8 @@ class TargetKind:
     keys: tuple[KeyDescription, ...] = ()
     architectures: tuple[str, ...] = ()
     """Known names after the colon, for lists and suggestions; ``resolve`` decides."""
+    features: tuple[tuple[str, str], ...] = ()
+    """What may follow after a ``+``, each with a sentence that says what it is; for lists, ``resolve`` decides."""
     device_type: int = CPU_DEVICE_TYPE
     texts: tuple[str, ...] = ()
     """The kinds of text for people that its generator can make, as ``assembly``."""

@@ -104,8 +104,8 @@ class BindLoops(Pass):
             more = [name for name in called_by_host(found) if name in recipe.functions and name not in seen]
             seen.update(more)
             waiting += more
-        result = with_copies_for_threads(module, bound, seen)
-        refuse_recursion(result)
+        result, copies = with_copies_for_threads(module, bound, seen)
+        refuse_recursion(result, copies)
         return result
 
 

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
 
-from gristmill.errors import Diagnostic, UserError
+from gristmill.errors import Diagnostic, Note, UserError
 from gristmill.ir.expr import AddressOf, BufferRef, CallFunction, Expr, Var
 from gristmill.ir.functor import Mutator, children, walk
 from gristmill.ir.memory import Scope
 from gristmill.ir.module import Function, Module
 from gristmill.ir.node import Node
+from gristmill.ir.span import Span, place_of
 from gristmill.ir.stmt import For, LoopKind
 
 
-def with_copies_for_threads(module: Module, bound: Mapping[str, Function], host: AbstractSet[str]) -> Module:
+def with_copies_for_threads(
+    module: Module, bound: Mapping[str, Function], host: AbstractSet[str]
+) -> tuple[Module, dict[str, str]]:
     """The module with the bound functions; where threads call one of those, they call a copy that is as it was.
 
-    ``host`` names the functions that are host code; those that call bound ones need copies for threads too.
+    ``host`` names the functions that are host code; those that call bound ones need copies for threads too. Beside the
+    module, the names of the copies, each with that of the function.
     """
     functions = [bound.get(function.name, function) for function in module.functions]
     called = called_by_threads(functions) & host & _leading_to(module, set(bound))
     if not called:
-        return module.with_functions(functions)
+        return module.with_functions(functions), {}
     taken = {function.name for function in functions}
     names: dict[str, str] = {}
     for name in sorted(called):
@@ -45,7 +49,7 @@ def with_copies_for_threads(module: Module, bound: Mapping[str, Function], host:
             result.append(function.with_body(renaming.visit(function.body)))
         else:
             result.append(renaming.all_calls(function))
-    return module.with_functions([*result, *copies])
+    return module.with_functions([*result, *copies]), {new: name for name, new in names.items()}
 
 
 def _leading_to(module: Module, names: set[str]) -> set[str]:
@@ -90,14 +94,7 @@ def _takes_memory_of_host(call: CallFunction) -> bool:
 def called_by_threads(functions: Sequence[Function]) -> set[str]:
     """The names of functions that threads call, or the host with arrays of its own; directly or through others."""
     by_name = {function.name: function for function in functions}
-    waiting = [
-        call.function
-        for function in functions
-        for loop in walk(function.body)
-        if isinstance(loop, For) and loop.kind is LoopKind.THREAD
-        for call in walk(loop)
-        if isinstance(call, CallFunction)
-    ]
+    waiting = [call.function for call in _calls_of_threads(functions)]
     for function in functions:
         waiting += [call.function for call in _calls_of_host(function) if _takes_memory_of_host(call)]
     seen: set[str] = set()
@@ -107,6 +104,14 @@ def called_by_threads(functions: Sequence[Function]) -> set[str]:
             seen.add(name)
             waiting += [node.function for node in walk(by_name[name].body) if isinstance(node, CallFunction)]
     return seen
+
+
+def _calls_of_threads(functions: Sequence[Function]) -> Iterator[CallFunction]:
+    """The calls in loops over threads."""
+    for function in functions:
+        for loop in walk(function.body):
+            if isinstance(loop, For) and loop.kind is LoopKind.THREAD:
+                yield from (call for call in walk(loop) if isinstance(call, CallFunction))
 
 
 class _Renaming(Mutator):
@@ -139,8 +144,11 @@ class _Renaming(Mutator):
         return replace(node, function=name)
 
 
-def refuse_recursion(module: Module) -> None:
-    """Raise UserError (GM0641) if threads call a function that calls itself, directly or through others."""
+def refuse_recursion(module: Module, copies: Mapping[str, str]) -> None:
+    """Raise UserError (GM0641) if threads call a function that calls itself, directly or through others.
+
+    ``copies`` are the names of copies with those that the author gave.
+    """
     threads = called_by_threads(module.functions)
     calls = {
         function.name: [node for node in walk(function.body) if isinstance(node, CallFunction)]
@@ -153,16 +161,30 @@ def refuse_recursion(module: Module) -> None:
         while waiting:
             call = waiting.pop()
             if call.function == name:
-                span = call.span or calls[name][0].span
-                raise UserError(
-                    Diagnostic(
-                        "GM0641",
-                        f"`{name}` calls itself, and threads of a device have no recursion",
-                        None if span is None else span.place,
-                        label="calls itself here",
-                        hint="write a loop, with an array of its own for what is still to do",
-                    )
-                )
+                raise _recursion(module, copies.get(name, name), call.span or calls[name][0].span, name)
             if call.function not in seen:
                 seen.add(call.function)
                 waiting += calls.get(call.function, [])
+
+
+def _recursion(module: Module, name: str, span: Span | None, called: str) -> UserError:
+    hint = "write a loop, with an array of its own for what is still to do"
+    first = next((call for call in _calls_of_threads(module.functions) if call.function == called), None)
+    notes: tuple[Note, ...] = ()
+    if first is not None and first.span is not None:
+        notes = (Note("threads of a device call it here", place_of(first.span)),)
+        if first.args and not any(isinstance(arg, (BufferRef, AddressOf)) or arg.dtype.is_handle for arg in first.args):
+            hint += (
+                f"; or, where the host knows the arguments, let it call the function: "
+                f"bind the value to a name before the loop or the element that it is for, as `value = {name}(...)`"
+            )
+    return UserError(
+        Diagnostic(
+            "GM0641",
+            f"`{name}` calls itself, and threads of a device have no recursion",
+            place_of(span),
+            label="calls itself here",
+            hint=hint,
+            notes=notes,
+        )
+    )
