@@ -352,6 +352,7 @@ class LoopControl(IntFlag):
     None_ = 0
     Unroll = 1
     DontUnroll = 2
+    PartialCount = 0x100
 
 
 class MemoryAccess(IntFlag):

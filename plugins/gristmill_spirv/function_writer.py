@@ -138,9 +138,7 @@ class FunctionWriter:
         )
 
     @contextmanager
-    def loop(
-        self, condition: Callable[[], int], step: Callable[[], None] | None = None, unroll: bool = False
-    ) -> Iterator[None]:
+    def loop(self, condition: Callable[[], int], step: Callable[[], None] | None = None) -> Iterator[None]:
         """A loop around what is written in the context: ``condition`` before each iteration, ``step`` after it.
 
         Its counter is a variable, or made by :meth:`counted`.
@@ -154,8 +152,7 @@ class FunctionWriter:
         labels = LoopLabels(self.module.new_id(), self.module.new_id())
         self.branch(header)
         self.label(header)
-        control = LoopControl.Unroll if unroll else LoopControl.None_
-        self.effect(Op.LoopMerge, labels.merge, labels.next, control)
+        self.effect(Op.LoopMerge, labels.merge, labels.next, LoopControl.None_)
         self.branch(test)
         self.label(test)
         wanted = condition()
@@ -174,11 +171,12 @@ class FunctionWriter:
 
     @contextmanager
     def counted(
-        self, type_: int, start: int, less_than: Callable[[int], int], advance: Callable[[int], int], unroll: bool
+        self, type_: int, start: int, less_than: Callable[[int], int], advance: Callable[[int], int], unroll: int
     ) -> Iterator[int]:
         """A loop whose counter is a phi of the header: the counter's id is what the context gives.
 
-        ``less_than`` writes the condition for a counter, ``advance`` the counter of the next iteration.
+        ``less_than`` writes the condition for a counter, ``advance`` the counter of the next iteration. ``unroll``: 0 for
+        no wish, -1 to repeat the body for all iterations, or how many times to repeat it.
         """
         if not self.is_open:
             self.loops.append(LoopLabels(0, 0))
@@ -192,8 +190,10 @@ class FunctionWriter:
         self.branch(header)
         self.label(header)
         self._words += (7 << 16 | Op.Phi, type_, counter, start, before, following, labels.next)
-        control = LoopControl.Unroll if unroll else LoopControl.None_
-        self.effect(Op.LoopMerge, labels.merge, labels.next, control)
+        control: tuple[int, ...] = (LoopControl.Unroll if unroll < 0 else LoopControl.None_,)
+        if unroll > 1 and self.module.version >= (1, 4):
+            control = LoopControl.PartialCount, unroll
+        self.effect(Op.LoopMerge, labels.merge, labels.next, *control)
         self.branch(test)
         self.label(test)
         wanted = less_than(counter)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum, IntFlag
 
 from gristmill_spirv import enumerants as kinds
-from gristmill_spirv.enumerants import BuiltIn, Decoration, ExecutionMode, MemoryAccess, Op
+from gristmill_spirv.enumerants import BuiltIn, Decoration, ExecutionMode, LoopControl, MemoryAccess, Op
 
 ENUMERANTS: Mapping[str, type[IntEnum | IntFlag]] = {
     kind.__name__: kind
@@ -42,6 +42,7 @@ MORE: Mapping[str, Mapping[int, tuple[str, ...]]] = {
         ExecutionMode.SignedZeroInfNanPreserve: ("n",),
         ExecutionMode.RoundingModeRTE: ("n",),
     },
+    "LoopControl": {LoopControl.PartialCount: ("n",)},
     "MemoryAccess": {
         MemoryAccess.Aligned: ("n",),
         MemoryAccess.MakePointerAvailable: ("i",),

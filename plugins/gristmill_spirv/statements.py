@@ -110,7 +110,7 @@ class Statements(Functor[None], over=STATEMENTS):
             zero,
             lambda counter: writer.value(less, condition, counter, extent),
             lambda counter: writer.value(Op.IAdd, type_, counter, one),
-            unroll=node.kind is ir.LoopKind.UNROLLED or node.hints.unroll > 1,
+            unroll=-1 if node.kind is ir.LoopKind.UNROLLED else node.hints.unroll,
         ) as counter:
             value = wrap(writer, dtype, writer.value(Op.IAdd, type_, first, counter))
             if self.writer.is_open:

@@ -22,6 +22,7 @@ from gristmill_spirv.enumerants import (
     Decoration,
     FunctionControl,
     GroupOperation,
+    LoopControl,
     MemoryAccess,
     Op,
     PackedVectorFormat,
@@ -86,6 +87,8 @@ def module_of_everything() -> bytes:
     packed = PackedVectorFormat.PackedVectorFormat4x8Bit
     write(here, Op.SDot, (type_, module.new_id(), number, number, packed))
     write(here, Op.UDotAccSat, (type_, module.new_id(), number, number, number, packed))
+    write(here, Op.LoopMerge, (number, number, LoopControl.Unroll))
+    write(here, Op.LoopMerge, (number, number, LoopControl.PartialCount, 4))
     write(here, Op.CompositeExtract, (type_, module.new_id(), number, 3, 1))
     write(here, Op.VectorShuffle, (type_, module.new_id(), number, number, 0, 3))
     write(here, Op.ReturnValue, (number,))

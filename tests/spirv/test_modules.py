@@ -334,6 +334,16 @@ def test_unrolled_loops_are_marked(text: Callable[..., list[str]]) -> None:
     assert [line.split()[-1] for line in merges] == ["Unroll"]
 
 
+@pytest.mark.parametrize(("target", "control"), [("vulkan:1.1", ["None"]), ("vulkan:1.2", ["PartialCount", "4"])])
+def test_how_often_a_loop_is_repeated_in_the_code(
+    target: str, control: list[str], text: Callable[..., list[str]]
+) -> None:
+    """From SPIR-V 1.4 on it can be said."""
+    source = kernel('for k in T.serial(40, annotations={"unroll": 4}):', "    y[i] = y[i] * x[k] + T.float32(1)")
+    (merge,) = of(text(source, target, 0), "OpLoopMerge")
+    assert merge.split()[3:] == control
+
+
 def test_the_condition_of_a_while_has_a_block_of_its_own(text: Callable[..., list[str]]) -> None:
     source = kernel("k = T.int64(0)", "while x[k] > T.float32(0) and k < 60:", "    k += 1", "y[i] = x[k]")
     lines = text(source, optimization=0)
