@@ -236,7 +236,8 @@ class VulkanDevice:
     ) -> VulkanCode:
         """Make the kernels of a blob. Raises UserError: GM0914 for a malformed record, GM0935; VulkanError."""
         self._check_usable()
-        return VulkanCode(self, bytes(data), kernels)
+        with self.stream.in_use():
+            return VulkanCode(self, bytes(data), kernels)
 
     def kernels(self) -> list[Kernel]:
         """All kernels that are loaded."""

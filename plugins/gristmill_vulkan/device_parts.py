@@ -56,6 +56,8 @@ class DeviceParts:
             if self.is_closed:
                 return
             self.is_closed = True
+            if self.stream is not None:
+                self.stream.is_closed = True
             # Of a lost device what is left can be destroyed too.
             with suppress(VulkanError):
                 self.logical.api.call("vkDeviceWaitIdle", self.logical.handle)

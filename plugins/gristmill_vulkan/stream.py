@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from gristmill_vulkan.device_lock import DeviceLock
 from gristmill_vulkan.hazards import needs_barrier, note
 from gristmill_vulkan.logical import LogicalDevice
 from gristmill_vulkan.memory import Allocation, Memory
-from gristmill_vulkan.results import DEVICE_LOST, NOT_READY, TIMEOUT, VulkanError
+from gristmill_vulkan.results import DEVICE_LOST, NOT_READY, TIMEOUT, DeviceGoneError, VulkanError
 from gristmill_vulkan.submissions import Submission, destroy, make_ready, new_submission
 
 LARGEST_BATCH = 128
@@ -65,6 +66,9 @@ class Stream:
         self._idle: list[Submission] = []
         self._watched: set[Submission] = set()
         """Those that threads look at without the lock."""
+        self._users = 0
+        self.is_closed = False
+        """Set by who closes the device, before it waits for the device to be idle: nothing is recorded any more."""
         self.before = api.new("VkMemoryBarrier", srcAccessMask=_WRITES, dstAccessMask=_READ_WRITE)
         self._to_host = api.new("VkMemoryBarrier", srcAccessMask=_WRITES, dstAccessMask=_HOST_READ)
 
@@ -72,6 +76,7 @@ class Stream:
 
     def commands(self) -> Any:
         """The command buffer to record into. Raises VulkanError; then nothing has changed."""
+        self.check_open()
         if self.recording is None:
             self._begin()
         assert self.recording is not None
@@ -184,6 +189,7 @@ class Stream:
         current = self.recording
         if current is None:
             return
+        self.check_open()
         api, ffi = self.api, self.api.ffi
         # The device reads memory that the host wrote before; the host reads what the device wrote after this.
         self._record_barrier(self._to_host, _HOST_STAGE)
@@ -216,8 +222,26 @@ class Stream:
     def _status(self, fence: Any) -> int:
         return self.api.call("vkGetFenceStatus", self.device.handle, fence)
 
+    def check_open(self) -> None:
+        """Raises DeviceGoneError (GM0934) for a device that is being closed, or is."""
+        if self.is_closed:
+            raise DeviceGoneError(self.device.name, "was closed")
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Nothing is destroyed meanwhile, though the lock is not held. Raises DeviceGoneError (GM0934)."""
+        with self.lock:
+            self.check_open()
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self._users -= 1
+
     def _check(self) -> None:
         """After the loss of the device nobody knows what it still uses: nothing is given back until it is closed."""
+        self.check_open()
         if self.api.is_lost:
             raise VulkanError("vkGetFenceStatus", DEVICE_LOST)
 
@@ -316,8 +340,8 @@ class Stream:
 
     @property
     def is_watched(self) -> bool:
-        """Whether threads look at fences without the lock."""
-        return bool(self._watched)
+        """Whether threads look at fences, or use memory, without the lock."""
+        return bool(self._watched) or self._users > 0
 
     def close(self) -> None:
         """Destroy everything; the device must be idle."""

@@ -49,7 +49,11 @@ class Transfers:
         self._most_blocks: int = device.physical.limits["max_grid_size"][0]
 
     def write(self, target: Allocation, values: np.ndarray) -> None:
-        """Fill new memory with compact values. Raises VulkanError, DeviceMemoryError."""
+        """Fill new memory with compact values. Raises VulkanError, DeviceMemoryError, DeviceGoneError."""
+        with self.stream.in_use():
+            self._write(target, values)
+
+    def _write(self, target: Allocation, values: np.ndarray) -> None:
         if target.mapped:
             self._on_host(target.mapped, values.ctypes.data, values.nbytes)
             return
@@ -67,7 +71,11 @@ class Transfers:
                     self.stream.bury(staging)
 
     def read(self, source: Allocation, found: np.ndarray) -> None:
-        """Wait for what is queued with this memory, and fill ``found``. Raises VulkanError, DeviceMemoryError."""
+        """Wait for what is queued with this memory, and fill ``found``. Raises as :meth:`write` does."""
+        with self.stream.in_use():
+            self._read(source, found)
+
+    def _read(self, source: Allocation, found: np.ndarray) -> None:
         where = found.ctypes.data
         if source.mapped and source.block.is_cached:
             self.stream.wait(source.last_use)
@@ -98,7 +106,11 @@ class Transfers:
             self.stream.bury(staging)
 
     def copy(self, source: Allocation, target: Allocation, size: int) -> None:
-        """Queue a copy from one allocation of the device to another. Raises VulkanError."""
+        """Queue a copy from one allocation of the device to another. Raises VulkanError, DeviceGoneError."""
+        with self.stream.in_use():
+            self._copy(source, target, size)
+
+    def _copy(self, source: Allocation, target: Allocation, size: int) -> None:
         kernel = self._make_kernel()
         start = 0
         if kernel is not None and source.address % BYTES_A_THREAD == target.address % BYTES_A_THREAD == 0:

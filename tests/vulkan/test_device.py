@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,6 +50,39 @@ def test_arrays_and_packs_that_outlive_their_device(driver: Driver, packs: dict[
     device.close()
     kept.clear()
     gc.collect()
+
+
+@pytest.mark.parametrize("without", [frozenset[str](), frozenset(["mapped_arrays"])], ids=["mapped", "staging"])
+def test_closing_while_other_threads_use_it(driver: Driver, packs: dict[str, Path], without: frozenset[str]) -> None:
+    """They get results that are right, or are told; whatever they are in the middle of."""
+    for delay in range(12):
+        device = driver.open(without, chunk_bytes=1 << 14)
+        ready, faults = threading.Barrier(5), []
+
+        def use(device: VulkanDevice = device, ready: threading.Barrier = ready, faults: Any = faults) -> None:
+            ready.wait()
+            try:
+                while True:
+                    pack = gristmill.load(packs["few_double"], device=device)
+                    array = device.array(np.zeros(20000, np.int32))
+                    pack.double(array)
+                    copied = device.array(array)
+                    assert (copied.numpy() == 1).all()
+            except DeviceGoneError:
+                pass
+            except BaseException as fault:
+                faults.append(fault)
+
+        threads = [threading.Thread(target=use) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        ready.wait()
+        time.sleep(0.003 * delay)
+        device.close()
+        for thread in threads:
+            thread.join()
+        assert faults == []
+    driver.instance.report()
 
 
 def test_a_device_that_was_closed_is_opened_anew(driver: Driver) -> None:
