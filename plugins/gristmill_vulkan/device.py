@@ -262,6 +262,7 @@ class VulkanDevice:
             self.recorder.record(found, pipeline, args, grid)  # type: ignore[arg-type]
             if self.native is not None:
                 self.native.launched(found, pipeline, block, dynamic_shared)
+                self.stream.prepare()
             is_full = self.stream.is_full
         if is_full:
             self.stream.wait_for_room()
@@ -272,6 +273,7 @@ class VulkanDevice:
             self._check_usable()
             self.collect()
             self.stream.flush_if_due()
+            self.stream.prepare()
             is_full = self.stream.is_full
         if is_full:
             self.stream.wait_for_room()

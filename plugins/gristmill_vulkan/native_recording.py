@@ -132,7 +132,7 @@ class NativeRecording:
             state.recorded = stream.recorded
             state.bound_pipeline = self._pointer(stream.bound_pipeline)
             state.epoch, state.number = stream.epoch, stream.next_number
-            state.deadline = stream.deadline
+            state.early, state.deadline = stream.early, stream.deadline
             state.last_fence = self._pointer(stream.last_fence)
             state.starts, _ = self._memory.starts.buffer_info()
             state.states, state.count = self._memory.states.buffer_info()

@@ -105,6 +105,7 @@ class DeviceState(ctypes.Structure):
         ("slow_launch", ctypes.c_uint64),
         ("flush", ctypes.c_uint64),
         ("clock", ctypes.c_uint64),
+        ("early", ctypes.c_int64),
         ("deadline", ctypes.c_int64),
         ("fence_status", ctypes.c_uint64),
         ("handle", ctypes.c_uint64),

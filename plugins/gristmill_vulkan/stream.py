@@ -13,14 +13,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from gristmill_vulkan.device_lock import DeviceLock
 from gristmill_vulkan.hazards import needs_barrier, note
 from gristmill_vulkan.logical import LogicalDevice
 from gristmill_vulkan.memory import Allocation, Memory
-from gristmill_vulkan.results import DEVICE_LOST, NOT_READY, TIMEOUT, DeviceGoneError, VulkanError
+from gristmill_vulkan.results import DEVICE_LOST, NOT_READY, TIMEOUT, DeviceGoneError, DeviceMemoryError, VulkanError
 from gristmill_vulkan.submissions import Submission, destroy, make_ready, new_submission
 
 LARGEST_BATCH = 128
@@ -28,6 +28,8 @@ LARGEST_BATCH = 128
 LARGEST_QUEUE = 16
 """Submissions that are queued at a time; who launches more waits."""
 _LONGEST_BATCH_SECONDS = 200e-6
+_SHORTEST_BATCH_SECONDS = 60e-6
+"""For how long machine code records on although the device has nothing to do: a submission costs the host as much."""
 _SPIN_SECONDS = 100e-6
 _BLOCK_NANOSECONDS = 50_000_000
 """For how long a thread blocks before it looks whether it is interrupted."""
@@ -60,6 +62,9 @@ class Stream:
         self.completed = 0
         self.recording: Submission | None = None
         self.recorded = 0
+        self._is_used = False
+        self._has_blocks = False
+        """Whether there were blocks of parameters in memory."""
         self.bound_pipeline: Any = None
         self._begun = 0.0
         self._submitted: deque[Submission] = deque()
@@ -80,7 +85,29 @@ class Stream:
         if self.recording is None:
             self._begin()
         assert self.recording is not None
+        self._is_used = True
         return self.recording.commands
+
+    def prepare(self) -> None:
+        """Have a command buffer for machine code to record into. Where there is none, launches go without that code."""
+        if self.recording is None:
+            with suppress(VulkanError, DeviceMemoryError):
+                self._begin()
+                if self.recording is not None and self._has_blocks:
+                    self.recording.parameters.append(self.memory.allocate(_PARAMETER_BYTES, staging=True))
+
+    def _rest(self) -> None:
+        """Give back the memory that was prepared, where nothing was recorded."""
+        if self.recording is not None and not self.is_recording:
+            for allocation in self.recording.parameters:
+                self.memory.release(allocation)
+            self.recording.parameters.clear()
+            self.recording.parameter_bytes = 0
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether something is recorded that is not submitted."""
+        return self.recording is not None and (self._is_used or self.recorded > 0)
 
     def order(self, uses: list[tuple[Allocation, bool]]) -> None:
         """Put a barrier before the next command where it needs one, and remember what it uses."""
@@ -112,6 +139,7 @@ class Stream:
         self.commands()
         current = self.recording
         assert current is not None
+        self._has_blocks = True
         start = -(-current.parameter_bytes // alignment) * alignment
         if not current.parameters or start + len(data) > current.parameters[-1].size:
             current.parameters.append(self.memory.allocate(max(_PARAMETER_BYTES, len(data)), staging=True))
@@ -129,7 +157,7 @@ class Stream:
 
     def when_done(self, action: Callable[[], None]) -> None:
         """Do something once all that is queued or recorded now is done: at once if nothing is."""
-        last = self.recording or (self._submitted[-1] if self._submitted else None)
+        last = self.recording if self.is_recording else self._submitted[-1] if self._submitted else None
         if last is None:
             action()
         else:
@@ -158,6 +186,7 @@ class Stream:
         current.number = self.next_number
         self.recording = current
         self.recorded = 0
+        self._is_used = False
         self.bound_pipeline = None
         self._begun = time.perf_counter()
         # What was submitted before is ordered by nothing but this.
@@ -177,6 +206,11 @@ class Stream:
         return int((self._begun + _LONGEST_BATCH_SECONDS) * 1e9)
 
     @property
+    def early(self) -> int:
+        """Until when it is not submitted only because the device has nothing to do; in the same nanoseconds."""
+        return int((self._begun + _SHORTEST_BATCH_SECONDS) * 1e9)
+
+    @property
     def last_fence(self) -> Any:
         """What is signalled when the device has done all that is submitted; None where nothing is known to be."""
         last = self._submitted[-1] if self._submitted else None
@@ -187,7 +221,7 @@ class Stream:
     def flush(self) -> None:
         """Submit what is recorded. Raises VulkanError; what was recorded has then gone, and the next work goes on."""
         current = self.recording
-        if current is None:
+        if current is None or not self.is_recording:
             return
         self.check_open()
         api, ffi = self.api, self.api.ffi
@@ -299,8 +333,10 @@ class Stream:
     def wait_for_all(self) -> None:
         """Wait until nothing is queued that is queued now. Raises VulkanError."""
         with self.lock:
-            last = self.next_number if self.recording is not None else self.next_number - 1
+            last = self.next_number if self.is_recording else self.next_number - 1
         self.wait(last)
+        with self.lock:
+            self._rest()
 
     def wait_for_room(self) -> None:
         """Wait until less is queued."""

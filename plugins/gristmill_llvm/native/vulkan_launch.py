@@ -11,8 +11,9 @@ extent over a limit, no command buffer, an argument of another kind than the rec
 device's state says, and says with 1 that it did; ``gristmill_vulkan_release`` gives it back.
 
 The runtime's ``flush`` is called, once the launch is recorded, where it should be submitted: there are enough of them,
-the first was recorded before ``deadline`` (nanoseconds of the monotonic clock), or the device has done all else
-(``last_fence``).
+recording was begun so long ago that ``deadline`` has passed (nanoseconds of the monotonic clock), or ``early`` has and the
+device has done all else (``last_fence``). Before that an idle device waits: were each of many launches submitted by
+itself, submitting them would take longer than running them.
 """
 
 from __future__ import annotations
@@ -307,10 +308,14 @@ look:
   %is.late = icmp sge i64 %now, %deadline
   br i1 %is.late, label %submit, label %look.idle
 look.idle:
-  ; Asking costs something, so not every time.
+  ; Asking costs something, so not every time, but the first time.
+  %early = get %device device.early
+  %is.early = icmp slt i64 %now, %early
   %turn = and i32 %recorded.next, {turns}
-  %is.turn = icmp eq i32 %turn, 0
-  br i1 %is.turn, label %ask, label %recorded.only
+  %is.turn = icmp eq i32 %turn, 1
+  %is.no.turn = xor i1 %is.turn, true
+  %asks.not = or i1 %is.early, %is.no.turn
+  br i1 %asks.not, label %recorded.only, label %ask
 ask:
   %last.fence = get %device device.last_fence
   %has.fence = icmp ne i64 %last.fence, 0

@@ -88,6 +88,7 @@ DEVICE = Structure(
         ("slow_launch", "ptr"),
         ("flush", "ptr"),
         ("clock", "ptr"),
+        ("early", "i64"),
         ("deadline", "i64"),
         ("fence_status", "ptr"),
         ("handle", "ptr"),

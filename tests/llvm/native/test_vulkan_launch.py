@@ -363,14 +363,23 @@ def test_when_to_submit(machine: Machine) -> None:
     machine.now += 1
     assert machine.launch(kernel) == 0
     assert machine.flushed == 2
-    # Whether the device is idle is asked now and then; without a fence it is.
+    # Whether the device is idle is asked now and then, but not at once; without a fence it is.
     machine.device.recorded, machine.device.deadline, machine.fence_answer = 0, DEFAULT_DEADLINE, 0
-    for _ in range(8):
+    machine.device.early = machine.now + 1
+    for _ in range(9):
+        assert machine.launch(kernel) == 0
+    assert machine.flushed == 2
+    machine.device.recorded, machine.now = 0, machine.now + 1
+    assert machine.launch(kernel) == 0
+    assert machine.flushed == 3
+    for _ in range(7):
         assert machine.launch(kernel) == 0
     assert machine.flushed == 3
+    machine.fence_answer = 1
+    assert machine.launch(kernel) == 0
+    assert machine.flushed == 3
     machine.device.recorded, machine.device.last_fence = 0, 0
-    for _ in range(8):
-        assert machine.launch(kernel) == 0
+    assert machine.launch(kernel) == 0
     assert machine.flushed == 4
     machine.flushed, machine.device.recorded = 12, 30
     assert machine.launch(kernel) == -7
