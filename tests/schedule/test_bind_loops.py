@@ -787,10 +787,10 @@ def test_random_nests_give_the_same_in_any_order(case: int) -> None:
     assert nests > 5
 
 
-@pytest.mark.parametrize("case", range(4))
+@pytest.mark.parametrize("case", range(2))
 def test_random_programs_give_the_same(case: int) -> None:
     run = nests = 0
-    for seed in range(case * 40, case * 40 + 40):
+    for seed in range(case * 80, case * 80 + 80):
         print(f"seed {seed}")
         program = random_program(seed, constructs=CONSTRUCTS - {"recursion"})
         work = BindLoops(threads=(4, 32, 256)[seed % 3], blocks=(0, 2, 3)[seed % 3])
@@ -805,5 +805,5 @@ def test_random_programs_give_the_same(case: int) -> None:
         args = program.make_arguments(seed)
         expected = outcome_of(program.module, program.function, args)
         assert same_outcome(outcome_of(runnable(module), program.function, args), expected)
-    assert run > 25
-    assert nests > 2
+    assert run > 50
+    assert nests > 5
