@@ -288,3 +288,20 @@ def test_differences_of_layouts() -> None:
         difference(f'{{"version": {LAYOUT_VERSION}, "structures": {{}}}}')
         == "its structure `allocation` is another one"
     )
+
+
+def test_a_command_buffer_is_begun_ahead_and_not_submitted_empty(loaded: Any, gpu: VulkanDevice) -> None:
+    """The launch after a submission finds one, and blocks of parameters in memory find room; waiting sends none of it."""
+    array = gpu.array(np.zeros(10, np.int32))
+    for number in range(3):
+        loaded.fill(number, array)
+    assert recording_of(gpu).state.commands
+    gpu.synchronize()
+    number, kept = gpu.stream.next_number, gpu.memory.count
+    for _ in range(3):
+        gpu.synchronize()
+    assert (gpu.stream.next_number, gpu.memory.count) == (number, kept)
+    assert not gpu.stream.is_recording
+    assert array.numpy()[0] == 2
+    gpu.synchronize()
+    assert gpu.memory.count == kept
