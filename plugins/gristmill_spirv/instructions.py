@@ -101,7 +101,7 @@ FunctionEnd ControlBarrier MemoryBarrier AtomicStore Branch Return ReturnValue U
 
 
 def _table() -> dict[Op, tuple[str, ...]]:
-    found = dict.fromkeys(Op, ("t", "r"))
+    found: dict[Op, tuple[str, ...]] = dict.fromkeys(Op, ("t", "r"))
     found |= {Op[name]: ("r",) for name in _TYPES.split()}
     found |= {Op[name]: () for name in _EFFECTS.split()}
     for row in _ROWS.strip().splitlines():

@@ -15,7 +15,7 @@ import gristmill
 from gristmill.errors import UserError
 from gristmill.runtime.devices import Runtimes
 from gristmill_vulkan.device import VulkanDevice
-from gristmill_vulkan.results import DeviceGoneError, DeviceMemoryError, VulkanError
+from gristmill_vulkan.results import NOT_READY, DeviceGoneError, DeviceMemoryError, VulkanError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,12 +127,12 @@ def test_memory_that_queued_work_holds_is_waited_for(driver: Driver, packs: dict
     device = driver.open(block_bytes=1 << 20)
     pack = gristmill.load(packs["push"], device=device)
     array = device.array(np.zeros(1000, np.int32))
-    pack.double(array)
-    del array
     refused = 0
 
     def first_refused(name: str) -> int:
         nonlocal refused
+        if name == "vkGetFenceStatus" and not refused:
+            return NOT_READY
         if name == "vkAllocateMemory" and not refused:
             refused += 1
             return -2
@@ -140,6 +140,8 @@ def test_memory_that_queued_work_holds_is_waited_for(driver: Driver, packs: dict
 
     driver.instance.api.hook.before = first_refused
     try:
+        pack.double(array)
+        del array
         large = device.empty((1 << 20,), "int32")
     finally:
         driver.instance.api.hook.before = None
