@@ -123,7 +123,9 @@ def test_interrupted_writers_leave_whole_files(tmp_path: Path) -> None:
     path = tmp_path / "file"
     replace_file(str(path), b"a" * 1_000_000, follow_links=True)
     script = (
-        "import sys, itertools; from gristmill.files import replace_file\n"
+        "import sys, itertools, signal; from gristmill.files import replace_file\n"
+        # Where the tests run in the background of a shell, processes begin with this signal ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "print('ready', flush=True)\n"
         "for number in itertools.count(): replace_file(sys.argv[1], b'ab'[number % 2:][:1] * 1_000_000, follow_links=True)\n"
     )
