@@ -157,13 +157,8 @@ class FunctionWriter:
         self.label(test)
         wanted = condition()
         self.end(Op.BranchConditional, wanted, body, labels.merge)
-        self.label(body)
-        self.loops.append(labels)
-        yield
-        self.loops.pop()
-        if self.is_open:
-            self.branch(labels.next)
-        self.label(labels.next)
+        with self._body(labels, body):
+            yield
         if step is not None:
             step()
         self.branch(header)
@@ -198,13 +193,8 @@ class FunctionWriter:
         self.label(test)
         wanted = less_than(counter)
         self.end(Op.BranchConditional, wanted, body, labels.merge)
-        self.label(body)
-        self.loops.append(labels)
-        yield counter
-        self.loops.pop()
-        if self.is_open:
-            self.branch(labels.next)
-        self.label(labels.next)
+        with self._body(labels, body):
+            yield counter
         made = advance(counter)
         # The phi names the next counter before it is written.
         self._words += (4 << 16 | Op.CopyObject, type_, following, made)
@@ -225,15 +215,21 @@ class FunctionWriter:
         self.label(header)
         self.effect(Op.LoopMerge, labels.merge, labels.next, LoopControl.None_)
         self.branch(body)
-        self.label(body)
+        with self._body(labels, body):
+            yield
+        self.end(Op.BranchConditional, self.module.constant_bool(False), header, labels.merge)
+        self.label(labels.merge)
+
+    @contextmanager
+    def _body(self, labels: LoopLabels, block: int) -> Iterator[None]:
+        """The body of a loop, from its block to where the block begins in which the loop goes on."""
+        self.label(block)
         self.loops.append(labels)
         yield
         self.loops.pop()
         if self.is_open:
             self.branch(labels.next)
         self.label(labels.next)
-        self.end(Op.BranchConditional, self.module.constant_bool(False), header, labels.merge)
-        self.label(labels.merge)
 
     def leave_loop(self) -> None:
         """``break``"""

@@ -101,7 +101,7 @@ class Interface:
         if found is not None:
             return found
         module = writer.module
-        element = narrow_word(writer, bits) if bits > 0 else _words_type(writer, -bits // 32)
+        element = _element(writer, bits)
         array = module.fresh(Op.TypeRuntimeArray, element)
         module.decorate(array, Decoration.ArrayStride, abs(bits) // 8)
         block = module.fresh(Op.TypeStruct, array)
@@ -143,12 +143,7 @@ def load_bits(
     writer: FunctionWriter, interface: Interface, place: BoundPlace | AddressPlace, index: int, bits: int
 ) -> int:
     """The bits of an element of global memory, in a register of 32 or 64. ``index`` as :func:`place_index` gives it."""
-    type_ = narrow_word(writer, bits)
-    if isinstance(place, BoundPlace):
-        found = writer.value(Op.Load, type_, _bound_pointer(writer, interface, place, index, bits), *access(writer))
-    else:
-        pointer = _pointer_at(writer, interface, type_, place.address, index, bits // 8)
-        found = writer.value(Op.Load, type_, pointer, *access(writer, bits // 8))
+    found = writer.value(Op.Load, narrow_word(writer, bits), *_located(writer, interface, place, index, bits))
     return found if bits >= 32 else writer.value(Op.UConvert, word(writer), found)
 
 
@@ -156,14 +151,10 @@ def store_bits(
     writer: FunctionWriter, interface: Interface, place: BoundPlace | AddressPlace, index: int, bits: int, value: int
 ) -> None:
     """Write the low bits of a register to an element of global memory."""
-    type_ = narrow_word(writer, bits)
     if bits < 32:
-        value = writer.value(Op.UConvert, type_, value)
-    if isinstance(place, BoundPlace):
-        writer.effect(Op.Store, _bound_pointer(writer, interface, place, index, bits), value, *access(writer))
-        return
-    pointer = _pointer_at(writer, interface, type_, place.address, index, bits // 8)
-    writer.effect(Op.Store, pointer, value, *access(writer, bits // 8))
+        value = writer.value(Op.UConvert, narrow_word(writer, bits), value)
+    pointer, *how = _located(writer, interface, place, index, bits)
+    writer.effect(Op.Store, pointer, value, *how)
 
 
 def access(writer: FunctionWriter, alignment: int = 0) -> tuple[int, ...]:
@@ -183,13 +174,8 @@ def load_vector(
     writer: FunctionWriter, interface: Interface, place: BoundPlace | AddressPlace, index: int, count: int
 ) -> list[int]:
     """One, two or four words of global memory, which lie at a multiple of their size; ``index`` counts such vectors."""
-    type_, size = _words_type(writer, count), count * 4
-    if isinstance(place, BoundPlace):
-        pointer = _bound_pointer(writer, interface, place, index, -size * 8 if count > 1 else 32)
-        found = writer.value(Op.Load, type_, pointer, *access(writer))
-    else:
-        pointer = _pointer_at(writer, interface, type_, place.address, index, size)
-        found = writer.value(Op.Load, type_, pointer, *access(writer, size))
+    bits = _vector_bits(count)
+    found = writer.value(Op.Load, _element(writer, bits), *_located(writer, interface, place, index, bits))
     if count == 1:
         return [found]
     return [writer.value(Op.CompositeExtract, word(writer), found, lane) for lane in range(count)]
@@ -203,24 +189,36 @@ def store_vector(
     words: Sequence[int],
 ) -> None:
     """Write one, two or four words, as :func:`load_vector` reads them."""
-    type_, size = _words_type(writer, len(words)), len(words) * 4
-    value = words[0] if len(words) == 1 else writer.value(Op.CompositeConstruct, type_, *words)
+    bits = _vector_bits(len(words))
+    value = words[0] if len(words) == 1 else writer.value(Op.CompositeConstruct, _element(writer, bits), *words)
+    pointer, *how = _located(writer, interface, place, index, bits)
+    writer.effect(Op.Store, pointer, value, *how)
+
+
+def _vector_bits(count: int) -> int:
+    """How :func:`_element` knows so many words."""
+    return 32 if count == 1 else -32 * count
+
+
+def _element(writer: FunctionWriter, bits: int) -> int:
+    """The type of an element: an unsigned integer, or, of negative bits, a vector of words."""
+    return narrow_word(writer, bits) if bits > 0 else writer.module.vector(word(writer), -bits // 32)
+
+
+def _located(
+    writer: FunctionWriter, interface: Interface, place: BoundPlace | AddressPlace, index: int, bits: int
+) -> tuple[int, ...]:
+    """A pointer to an element of global memory, and the operands that an access of it ends with."""
     if isinstance(place, BoundPlace):
-        pointer = _bound_pointer(writer, interface, place, index, -size * 8 if len(words) > 1 else 32)
-        writer.effect(Op.Store, pointer, value, *access(writer))
-        return
-    pointer = _pointer_at(writer, interface, type_, place.address, index, size)
-    writer.effect(Op.Store, pointer, value, *access(writer, size))
-
-
-def _words_type(writer: FunctionWriter, count: int) -> int:
-    return word(writer) if count == 1 else writer.module.vector(word(writer), count)
+        return (_bound_pointer(writer, interface, place, index, bits), *access(writer))
+    size = abs(bits) // 8
+    pointer = _pointer_at(writer, interface, _element(writer, bits), place.address, index, size)
+    return (pointer, *access(writer, size))
 
 
 def _bound_pointer(writer: FunctionWriter, interface: Interface, place: BoundPlace, index: int, bits: int) -> int:
     variable = interface.storage_variable(writer, place.binding, bits)
-    element = narrow_word(writer, bits) if bits > 0 else _words_type(writer, -bits // 32)
-    type_ = writer.module.pointer(StorageClass.StorageBuffer, element)
+    type_ = writer.module.pointer(StorageClass.StorageBuffer, _element(writer, bits))
     bits = abs(bits)
     if place.offset:
         start = place.offset
@@ -297,9 +295,7 @@ def element_pointer(writer: FunctionWriter, interface: Interface, place: Place, 
         return variable_pointer(writer, place, index)
     if isinstance(place, WordPlace):
         return _word_pointer(writer, place, index)
-    if isinstance(place, BoundPlace):
-        return _bound_pointer(writer, interface, place, index, bits)
-    return _pointer_at(writer, interface, narrow_word(writer, bits), place.address, index, bits // 8)
+    return _located(writer, interface, place, index, bits)[0]
 
 
 def float_pointer(writer: FunctionWriter, interface: Interface, place: AddressPlace, index: int) -> int:

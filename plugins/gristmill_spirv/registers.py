@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 
-from gristmill.ir.dtype import DType, TypeCode
+from gristmill.ir.dtype import DType
 from gristmill_spirv.builder import ModuleBuilder
 from gristmill_spirv.enumerants import Op
 from gristmill_spirv.function_writer import FunctionWriter
@@ -75,7 +75,3 @@ def float_bits(writer: FunctionWriter, dtype: DType, value: int) -> int:
 
 def float_from_bits(writer: FunctionWriter, dtype: DType, bits: int) -> int:
     return writer.value(Op.Bitcast, register_type(writer.module, dtype), bits)
-
-
-def is_signed_integer(dtype: DType) -> bool:
-    return dtype.code is TypeCode.INT
