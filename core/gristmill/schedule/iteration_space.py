@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from gristmill.arith.simplify import Simplifier
 from gristmill.ir.build import cast, const, constant_value, greater
@@ -102,3 +102,14 @@ def _are_of_one_array(extents: Sequence[Expr], shapes: Sequence[tuple[Expr, ...]
     if any(len(each) > 1 for each in sizes) or len(set(used)) < len(used):
         return False
     return not used or any(set(used) <= set(shape) for shape in shapes)
+
+
+def has_fewer_than(loops: Iterable[For], least: int) -> bool:
+    """Whether loops are known to have fewer iterations together than ``least``."""
+    total = 1
+    for loop in loops:
+        extent = constant_value(loop.extent)
+        if extent is None:
+            return False
+        total *= max(int(extent), 0)
+    return total < least

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gristmill.ir.build import constant_value, sequence
+from gristmill.ir.build import sequence
 from gristmill.ir.effects import atomic_element, is_atomic
 from gristmill.ir.expr import AddressOf, BufferRef, Call, CallExtern, CallFunction, CallPacked, Load, Var
 from gristmill.ir.functor import walk
@@ -29,6 +29,7 @@ from gristmill.passes.independence import new_memory
 from gristmill.passes.own_scratch import with_own_scratch
 from gristmill.passes.renewal import defined_variables
 from gristmill.schedule.independence import Independence
+from gristmill.schedule.iteration_space import has_fewer_than
 from gristmill.schedule.jumps import leaves
 from gristmill.schedule.memory_roots import memory_roots
 from gristmill.schedule.reductions import Reductions
@@ -86,7 +87,7 @@ class NestFinder:
             ends = [part for end in (one.minimum, one.extent) for part in walk(end)]
             if allowed and one.kind is not LoopKind.UNROLLED and not any(_is_of_device(p) or p in inside for p in ends):
                 chosen.append(one)
-        short = _is_short(chosen)
+        short = has_fewer_than(chosen, ITERATIONS_AT_LEAST)
         if not chosen or (short and not self.reductions.in_any_loop(_without(loops, chosen))):
             return None
         asks = any(one.kind is not LoopKind.PARALLEL for one in chosen)
@@ -207,16 +208,6 @@ def _without(loops: list[For], chosen: list[For]) -> Stmt:
         if isinstance(around, Seq):
             body = sequence(*(node for node in around.body if isinstance(node, Bind)), body)
     return body
-
-
-def _is_short(loops: list[For]) -> bool:
-    total = 1
-    for loop in loops:
-        extent = constant_value(loop.extent)
-        if extent is None:
-            return False
-        total *= max(int(extent), 0)
-    return total < ITERATIONS_AT_LEAST
 
 
 def _is_of_device(node: Node) -> bool:

@@ -9,7 +9,7 @@ is not used in the loop in any other way. What stands around the update may be a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +34,7 @@ from gristmill.ir.stmt import (
     View,
 )
 from gristmill.passes.renewal import defined_variables
+from gristmill.schedule.iteration_space import has_fewer_than
 from gristmill.schedule.jumps import escaping_jumps, leaves
 
 LONG = 64
@@ -121,7 +122,7 @@ class Reductions:
 
     def _find(self, loop: For) -> LoopReduction | None:
         loops = _chain(loop)
-        if not loops or _is_short(loops):
+        if not loops or has_fewer_than(loops, LONG):
             return None
         body, start = loops[-1].body, None
         if isinstance(body, Block):
@@ -196,16 +197,6 @@ def _chain(loop: For) -> list[For]:
         variables.add(inner.var)
         inner = inner.body
     return loops
-
-
-def _is_short(loops: Iterable[For]) -> bool:
-    total = 1
-    for loop in loops:
-        extent = constant_value(loop.extent)
-        if extent is None:
-            return False
-        total *= max(int(extent), 0)
-    return total < LONG
 
 
 def _plain(block: Block, loops: Sequence[For]) -> tuple[Stmt, Stmt | None] | None:
