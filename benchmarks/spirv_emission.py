@@ -7,7 +7,6 @@ prints for each the instructions of its module and the least time an instruction
 from __future__ import annotations
 
 import argparse
-import struct
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -25,6 +24,7 @@ from gristmill.passes.pipeline import build_pipeline
 from gristmill.plugin.protocols import PassContext
 from gristmill.script import parse_source
 from gristmill.testing.device_programs import ON_EVERY_DEVICE, random_device_program
+from gristmill.testing.spirv_tools import instruction_count
 from gristmill_spirv.kernels import write_kernel
 from gristmill_spirv.target import capabilities, profile_of, resolve
 
@@ -47,16 +47,6 @@ def kernels(module: Module, target: Target) -> Iterator[tuple[Module, Function]]
     entries = (*gristmill.schedule.plugin.gristmill_passes(), *gristmill_launch.plugin.gristmill_passes())
     device = part_by_target(build_pipeline(context, entries).run(module, RunOptions())).device
     yield from ((device, kernel) for kernel in kernels_of(device))
-
-
-def instructions(data: bytes) -> int:
-    """How many instructions a module has."""
-    words = struct.unpack(f"<{len(data) // 4}I", data)
-    place, count = 5, 0
-    while place < len(words):
-        place += words[place] >> 16
-        count += 1
-    return count
 
 
 def main() -> None:
@@ -83,7 +73,7 @@ def main() -> None:
                 start = time.process_time()
                 written = run_deep(partial(write_kernel, device, kernel, profile, block), kernel)
                 times.append(time.process_time() - start)
-            count += instructions(written.data)
+            count += instruction_count(written.data)
             least += min(times)
         total, spent = total + count, spent + least
         print(f"{name:24} {count:7} instructions, {least / count * 1e6:6.2f} us each")

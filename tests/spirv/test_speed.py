@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 import time
 from collections.abc import Callable
 from typing import Any
 
 from gristmill.codegen.kernel_records import kernel_record, kernels_of
+from gristmill.testing.spirv_tools import instruction_count
 from gristmill_spirv.kernels import write_kernel
 from gristmill_spirv.target import profile_of
 
@@ -18,15 +18,6 @@ def f(x: T.Buffer((64,), "float32"), y: T.Buffer((64,), "float32")):
 """ + "".join(f"        y[i] = y[i] * x[{k}] + x[i]\n" for k in range(64))
 
 
-def instructions(data: bytes) -> int:
-    words = struct.unpack(f"<{len(data) // 4}I", data)
-    place, count = 5, 0
-    while place < len(words):
-        place += words[place] >> 16
-        count += 1
-    return count
-
-
 def test_an_instruction_is_written_fast(parsed: Callable[..., Any], lowered: Callable[..., Any]) -> None:
     module, target = lowered(parsed(SOURCE), "vulkan:1.2", 0)
     (kernel,) = kernels_of(module)
@@ -35,6 +26,6 @@ def test_an_instruction_is_written_fast(parsed: Callable[..., Any], lowered: Cal
         start = time.process_time()
         written = write_kernel(module, kernel, profile_of(target), block)
         times.append(time.process_time() - start)
-    count = instructions(written.data)
+    count = instruction_count(written.data)
     assert count > 1000
     assert min(times) / count * 1e6 <= MICROSECONDS_AT_MOST

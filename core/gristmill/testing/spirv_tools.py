@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import sysconfig
@@ -82,3 +83,13 @@ def disassembly(data: bytes) -> list[str]:
     if done.returncode:
         raise ValueError(done.stderr.decode(errors="replace"))
     return [" ".join(line.split()) for line in done.stdout.decode().splitlines()]
+
+
+def instruction_count(data: bytes) -> int:
+    """How many instructions a module has."""
+    words = struct.unpack(f"<{len(data) // 4}I", data)
+    place, count = 5, 0
+    while place < len(words):
+        place += words[place] >> 16
+        count += 1
+    return count
