@@ -20,7 +20,7 @@ from gristmill.runtime.launch_checks import check_launch
 from gristmill.runtime.native_support import NoSupport
 from gristmill_vulkan.asserts import Reports
 from gristmill_vulkan.code import VulkanCode
-from gristmill_vulkan.device_parts import DeviceParts
+from gristmill_vulkan.device_parts import DeviceParts, until_the_end
 from gristmill_vulkan.instance import Instance
 from gristmill_vulkan.kernels import Kernel
 from gristmill_vulkan.memory import BLOCK_BYTES, Allocation, Memory
@@ -65,8 +65,9 @@ class VulkanDevice:
         self.instance = instance
         self.physical = physical
         self._parts = DeviceParts(name, instance, physical, without)
-        # Also at the end of the process, before the driver's own threads end.
         self._finalizer = weakref.finalize(self, self._parts.close)
+        self._finalizer.atexit = False
+        self.wait_for_the_end = self._parts.wait_for_the_end
         self._lock = self._parts.lock
         self.logical = self._parts.logical
         try:
@@ -121,6 +122,7 @@ class VulkanDevice:
 
     # Arrays
 
+    @until_the_end
     def empty(self, shape: Sequence[int], dtype: str) -> Array:
         """A new array; its elements are not initialised. Raises DeviceMemoryError (GM0931)."""
         from gristmill.runtime.arrays import checked_dtype, checked_shape
@@ -128,6 +130,7 @@ class VulkanDevice:
         element = checked_dtype(dtype)
         return self._array(checked_shape(shape, element), element)[0]
 
+    @until_the_end
     def array(self, values: np.ndarray | Array) -> Array:
         """A new array with a copy of the values, which may be an array of this device too.
 
@@ -166,6 +169,7 @@ class VulkanDevice:
     def index(self) -> int:
         return int(self.name.rpartition(":")[2])
 
+    @until_the_end
     def _read(self, allocation: Allocation, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
         import numpy as np
 
@@ -183,6 +187,7 @@ class VulkanDevice:
 
     # Memory by address
 
+    @until_the_end
     def allocate(self, size: int, alignment: int) -> int:
         """The address of new memory. Raises DeviceMemoryError (GM0931), a MemoryError."""
         return self._allocate(size, alignment).address
@@ -227,6 +232,7 @@ class VulkanDevice:
 
     # Kernels
 
+    @until_the_end
     def load(
         self,
         data: memoryview,
@@ -243,6 +249,7 @@ class VulkanDevice:
         """All kernels that are loaded."""
         return list(self._kernels.values())
 
+    @until_the_end
     def launch(self, kernel: int, args: Sequence[Any], extents: Sequence[int], dynamic_shared: int) -> None:
         """Queue a kernel. Raises UserError: GM0920-GM0922 for what the device cannot launch, GM0923, GM0933."""
         if any(extent <= 0 for extent in extents):
@@ -267,6 +274,7 @@ class VulkanDevice:
         if is_full:
             self.stream.wait_for_room()
 
+    @until_the_end
     def submit_if_due(self) -> None:
         """Submit what machine code has recorded, if it is time to; wait if too much is queued. Raises VulkanError."""
         with self._lock:
@@ -287,6 +295,7 @@ class VulkanDevice:
                 self._native = callbacks_of(self) if self.native is None else native_launch(self, self.native)
             return self._native
 
+    @until_the_end
     def synchronize(self) -> None:
         """Wait until all work that is queued now is done. Raises VulkanError, and what asserts of kernels say that failed.
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Set
+from collections.abc import Callable, Set
 from contextlib import suppress
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from gristmill_vulkan.copy_kernel import NEEDS, SWITCHED_OFF, copy_kernel
 from gristmill_vulkan.device_lock import DeviceLock
@@ -17,11 +21,33 @@ from gristmill_vulkan.logical import LogicalDevice
 from gristmill_vulkan.memory import Memory
 from gristmill_vulkan.physical import PhysicalDevice
 from gristmill_vulkan.pipeline_cache import PipelineCache
-from gristmill_vulkan.results import VulkanError
+from gristmill_vulkan.results import DeviceGoneError, VulkanError
 from gristmill_vulkan.stream import Stream
+
+if TYPE_CHECKING:
+    from gristmill_vulkan.device import VulkanDevice
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 _LONGEST_LEAVE_SECONDS = 5.0
 """For how long closing waits until other threads have seen that the device is idle."""
+
+
+def until_the_end(
+    method: Callable[Concatenate[VulkanDevice, Parameters], Result],
+) -> Callable[Concatenate[VulkanDevice, Parameters], Result]:
+    """A method of a device that the threads of programs call, holding no lock, and that need not return at the end."""
+
+    @wraps(method)
+    def called(device: VulkanDevice, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        try:
+            return method(device, *args, **kwargs)
+        except DeviceGoneError:
+            device.wait_for_the_end()
+            raise
+
+    return called
 
 
 class DeviceParts:
@@ -41,6 +67,23 @@ class DeviceParts:
         self.memory: Memory | None = None
         self.stream: Stream | None = None
         self.logical = LogicalDevice(instance, physical, without, name)
+        self._last_thread: int | None = None
+        """The thread that ends the process."""
+        atexit.register(self.end)
+
+    def end(self) -> None:
+        """Close the device, as the process ends: before the driver's own threads do."""
+        self._last_thread = threading.get_ident()
+        self.close()
+
+    def wait_for_the_end(self) -> None:
+        """Never comes back if the process is ending, and this is not the thread that ends it.
+
+        Only daemon threads are left by then. One that raised would write its traceback while the interpreter is taken
+        apart, which can abort the process ("could not acquire lock for <_io.BufferedWriter name='<stderr>'>").
+        """
+        if self._last_thread not in (None, threading.get_ident()):
+            threading.Event().wait()
 
     def is_open(self) -> bool:
         """Whether anything may still be recorded."""
@@ -48,6 +91,7 @@ class DeviceParts:
 
     def close(self) -> None:
         """Wait until the device is idle, and destroy everything. Never raises for what the driver says."""
+        atexit.unregister(self.end)
         if self.process != os.getpid():
             # A forked process has none of the driver's threads.
             self.is_closed = True

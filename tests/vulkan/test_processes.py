@@ -12,8 +12,10 @@ import pytest
 
 LAVAPIPE = next(iter(sorted(Path("/usr/share/vulkan/icd.d").glob("lvp_icd*.json"))), None)
 
+# Daemon threads go on for a while after the device was closed.
 LOAD = """
-import sys, threading
+import atexit, sys, threading, time
+atexit.register(time.sleep, 0.05)
 import numpy as np
 import gristmill
 gpu = gristmill.device("vulkan:0")
@@ -29,7 +31,7 @@ ENDINGS = {
     "after close": "work(50); gpu.close()",
     "from a thread that goes on to the end": "threading.Thread(target=work, args=(300,)).start()",
     "with a daemon thread in the middle of it": (
-        "threading.Thread(target=work, args=(100000,), daemon=True).start(); import time; time.sleep(0.2)"
+        "threading.Thread(target=work, args=(100000,), daemon=True).start(); time.sleep(0.2)"
     ),
     "with a daemon thread that waits": """
 def read():
@@ -37,7 +39,7 @@ def read():
         work(20)
         array.numpy()
 threading.Thread(target=read, daemon=True).start()
-import time; time.sleep(0.2)
+time.sleep(0.2)
 """,
     "in a child that was forked": """
 import os
@@ -81,12 +83,10 @@ def run(source: str, *args: str, **variables: str | None) -> subprocess.Complete
 @pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
 def test_ends_cleanly(ending: str, packs: dict[str, Path]) -> None:
     found = run(f"{LOAD}\n{ending}\nprint('end', flush=True)\n", str(packs["few_double"]))
-    # A daemon thread may see that the device was closed under it; it has nobody to tell.
     assert found.stdout.endswith("end\n"), found.stderr
     assert found.returncode == 0, (found.returncode, found.stderr)
-    if "daemon" not in ending:
-        assert found.stderr == ""
-    assert "Fatal" not in found.stderr
+    # Also a daemon thread, whose device was closed under it, says nothing: the end of the process has begun.
+    assert found.stderr == ""
 
 
 PROBE = """
