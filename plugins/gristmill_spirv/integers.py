@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from gristmill.ir import expr as ir
 from gristmill.ir.dtype import DType
+from gristmill_spirv import wide_division
 from gristmill_spirv.enumerants import Op
 from gristmill_spirv.function_writer import FunctionWriter
 from gristmill_spirv.glsl450 import GLSL450
@@ -71,7 +72,15 @@ def divide(writer: FunctionWriter, node: ir.BinaryExpr, dtype: DType, a: int, b:
     is_zero = 0
     if known is None or known == 0:
         is_zero = writer.value(Op.IEqual, condition, b, zero)
-        b = select(writer, dtype, is_zero, one, b)
+        b, known = select(writer, dtype, is_zero, one, b), None
+    wants_quotient = isinstance(node, (ir.Div, ir.FloorDiv))
+    floors = signed and isinstance(node, (ir.FloorDiv, ir.FloorMod))
+    if signed and dtype.bits == 64:
+        # x % 1 = 0, so the remainder by zero needs nothing more.
+        if not wants_quotient:
+            return wide_division.remainder(writer, dtype, a, b, known, floors=floors)
+        found = wide_division.quotient(writer, dtype, a, b, known, floors=floors)
+        return select(writer, dtype, is_zero, zero, found) if is_zero else found
     # Registers of narrow types have room for -MIN, which wraps to MIN at the end.
     if signed and not is_narrow(dtype) and (known is None or known == -1):
         least = writer.value(Op.IEqual, condition, a, constant(writer, dtype, dtype.minimum))
@@ -79,8 +88,6 @@ def divide(writer: FunctionWriter, node: ir.BinaryExpr, dtype: DType, a: int, b:
         both = writer.value(Op.LogicalAnd, condition, least, minus)
         # MIN / 1 = MIN and MIN % 1 = 0 are what MIN / -1 and MIN % -1 shall be.
         b = select(writer, dtype, both, one, b)
-    wants_quotient = isinstance(node, (ir.Div, ir.FloorDiv))
-    floors = signed and isinstance(node, (ir.FloorDiv, ir.FloorMod))
     if not signed and not wants_quotient:
         return writer.value(Op.UMod, type_, a, b)
     quotient = writer.value(Op.SDiv if signed else Op.UDiv, type_, a, b)
@@ -103,6 +110,8 @@ def divide(writer: FunctionWriter, node: ir.BinaryExpr, dtype: DType, a: int, b:
 
 def quotient(writer: FunctionWriter, dtype: DType, a: int, b: int) -> int:
     """``a / b`` where ``b`` is known to be neither zero nor -1 with ``a = MIN``."""
+    if dtype.is_signed and dtype.bits == 64:
+        return wide_division.quotient(writer, dtype, a, b, None, floors=False)
     return writer.value(Op.SDiv if dtype.is_signed else Op.UDiv, register_type(writer.module, dtype), a, b)
 
 
@@ -111,6 +120,8 @@ def remainder(writer: FunctionWriter, dtype: DType, a: int, b: int) -> int:
     type_ = register_type(writer.module, dtype)
     if not dtype.is_signed:
         return writer.value(Op.UMod, type_, a, b)
+    if dtype.bits == 64:
+        return wide_division.remainder(writer, dtype, a, b, None, floors=False)
     return _remainder(writer, type_, quotient(writer, dtype, a, b), a, b)
 
 
