@@ -31,6 +31,7 @@ from gristmill_vulkan.recording import Recorder
 from gristmill_vulkan.requirements import lacking
 from gristmill_vulkan.results import DeviceGoneError, DeviceMemoryError
 from gristmill_vulkan.stream import Stream
+from gristmill_vulkan.submission_timer import SubmissionTimer
 from gristmill_vulkan.transfers import CHUNK_BYTES, Transfers
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class VulkanDevice:
     ) -> None:
         """``without`` names extensions and features to leave switched off. Raises VulkanError."""
         self.name = name
+        self._late_fault: BaseException | None = None
+        """Why submitting late failed, until somebody is told."""
         self.instance = instance
         self.physical = physical
         self._parts = DeviceParts(name, instance, physical, without)
@@ -73,7 +76,8 @@ class VulkanDevice:
         try:
             self.cache = self._parts.cache = PipelineCache(self.logical)
             self.memory = self._parts.memory = Memory(name, self.logical, block_bytes)
-            self.stream = self._parts.stream = Stream(self.logical, self.memory, self._lock)
+            timer = self._parts.timer = SubmissionTimer(name, self.submit_late)
+            self.stream = self._parts.stream = Stream(self.logical, self.memory, self._lock, timer)
             self.recorder = Recorder(name, self.logical, self.memory, self.stream)
         except BaseException:
             self.close()
@@ -112,13 +116,21 @@ class VulkanDevice:
         return not (self._parts.is_closed or self.logical.api.is_lost or self._parts.process != os.getpid())
 
     def _check_usable(self) -> None:
-        """Raises DeviceGoneError (GM0934)."""
+        """Raises DeviceGoneError (GM0934), and VulkanError for what was submitted late and failed."""
         if self._parts.is_closed:
             raise DeviceGoneError(self.name, "was closed")
         if self.logical.api.is_lost:
             raise DeviceGoneError(self.name, "was lost by its driver (VK_ERROR_DEVICE_LOST)")
         if self._parts.process != os.getpid():
             raise DeviceGoneError(self.name, "was opened before this process was forked, and belongs to the other one")
+        self._tell_late_fault()
+
+    def _tell_late_fault(self) -> None:
+        if self._late_fault is not None:
+            with self._lock:
+                fault, self._late_fault = self._late_fault, None
+            if fault is not None:
+                raise fault
 
     # Arrays
 
@@ -182,6 +194,8 @@ class VulkanDevice:
         else:
             self.stream.wait_for_all()
         self.instance.report()
+        # What was waited for may have been submitted late meanwhile.
+        self._tell_late_fault()
         self.reports.raise_failure()
         return found
 
@@ -277,6 +291,8 @@ class VulkanDevice:
     @until_the_end
     def submit_if_due(self) -> None:
         """Submit what machine code has recorded, if it is time to; wait if too much is queued. Raises VulkanError."""
+        # Before the lock too: in a forked process nobody gives it back that had it.
+        self._check_usable()
         with self._lock:
             self._check_usable()
             self.collect()
@@ -285,6 +301,16 @@ class VulkanDevice:
             is_full = self.stream.is_full
         if is_full:
             self.stream.wait_for_room()
+
+    def submit_late(self) -> float | None:
+        """For the device's own thread: submit what was recorded long ago. Says when to call it again, and raises nothing."""
+        with self._lock:
+            try:
+                return self.stream.flush_late()
+            except BaseException as fault:
+                # The next use of the device tells it; a traceback would hold the device.
+                self._late_fault = fault.with_traceback(None)
+                return None
 
     def native_launch(self) -> NativeLaunch:
         """The functions for the context tables of host code."""
@@ -306,6 +332,8 @@ class VulkanDevice:
         with self._lock:
             self.collect()
         self.instance.report()
+        # What was waited for may have been submitted late meanwhile.
+        self._tell_late_fault()
         self.reports.raise_failure()
 
     def refusal(self, kind: str, target: str, host: str, requirements: Mapping[str, Scalar]) -> str:

@@ -23,6 +23,7 @@ from gristmill_vulkan.physical import PhysicalDevice
 from gristmill_vulkan.pipeline_cache import PipelineCache
 from gristmill_vulkan.results import DeviceGoneError, VulkanError
 from gristmill_vulkan.stream import Stream
+from gristmill_vulkan.submission_timer import SubmissionTimer
 
 if TYPE_CHECKING:
     from gristmill_vulkan.device import VulkanDevice
@@ -66,6 +67,7 @@ class DeviceParts:
         self.copier: Kernel | None = None
         self.memory: Memory | None = None
         self.stream: Stream | None = None
+        self.timer: SubmissionTimer | None = None
         self.logical = LogicalDevice(instance, physical, without, name)
         self._last_thread: int | None = None
         """The thread that ends the process."""
@@ -75,6 +77,9 @@ class DeviceParts:
         """Close the device, as the process ends: before the driver's own threads do."""
         self._last_thread = threading.get_ident()
         self.close()
+        if self.timer is not None:
+            # Where it is the one that closes the device.
+            self.timer.join()
 
     def wait_for_the_end(self) -> None:
         """Never comes back if the process is ending, and this is not the thread that ends it.
@@ -91,7 +96,12 @@ class DeviceParts:
 
     def close(self) -> None:
         """Wait until the device is idle, and destroy everything. Never raises for what the driver says."""
-        atexit.unregister(self.end)
+        try:
+            self._close()
+        finally:
+            atexit.unregister(self.end)
+
+    def _close(self) -> None:
         if self.process != os.getpid():
             # A forked process has none of the driver's threads.
             self.is_closed = True
@@ -105,6 +115,8 @@ class DeviceParts:
             # Of a lost device what is left can be destroyed too.
             with suppress(VulkanError):
                 self.logical.api.call("vkDeviceWaitIdle", self.logical.handle)
+        if self.timer is not None:
+            self.timer.stop()
         until = time.monotonic() + _LONGEST_LEAVE_SECONDS
         while self.stream is not None and self.stream.is_watched and time.monotonic() < until:
             time.sleep(0.001)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from gristmill.plugin.protocols import NativeLaunch
 from gristmill.runtime.native_support import NoSupport, SupportCode, find_support
 from gristmill_vulkan import stream as stream_module
+from gristmill_vulkan.barriers import WORK_STAGES
 from gristmill_vulkan.kernels import Kernel
 from gristmill_vulkan.logical import PUSH_DESCRIPTORS
 from gristmill_vulkan.native_state import DeviceState, KernelState, SlotState, difference
@@ -87,8 +88,8 @@ class NativeRecording:
         state.block_alignment = recorder.uniform_alignment
         state.largest_range = recorder.largest_range
         state.nothing = ctypes.addressof(recorder.nothing.state)
-        state.stages = stream_module.WORK_STAGES
-        state.memory_barrier = self._pointer(self._stream.before)
+        state.stages = WORK_STAGES
+        state.memory_barrier = self._pointer(self._stream.barriers.before)
         state.bind_pipeline = api.address("vkCmdBindPipeline")
         state.push_constants = api.address("vkCmdPushConstants")
         state.pipeline_barrier = api.address("vkCmdPipelineBarrier")

@@ -2,7 +2,7 @@
 
 A submission is known by its number; the one that is being recorded has the next. Work is submitted when so much of it is
 recorded, when the device would else have nothing to do, when somebody waits for it, and when some time has passed since
-it was begun (which the next launch sees).
+it was begun: the next launch sees that, and where none comes, a thread (:mod:`gristmill_vulkan.submission_timer`).
 
 All but the methods that wait are called with the device's lock held. Those that wait are called without it, and hold it
 only to look: other threads go on launching meanwhile.
@@ -16,11 +16,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from gristmill_vulkan.barriers import Barriers
 from gristmill_vulkan.device_lock import DeviceLock
 from gristmill_vulkan.hazards import needs_barrier, note
 from gristmill_vulkan.logical import LogicalDevice
 from gristmill_vulkan.memory import Allocation, Memory
 from gristmill_vulkan.results import DEVICE_LOST, NOT_READY, TIMEOUT, DeviceGoneError, DeviceMemoryError, VulkanError
+from gristmill_vulkan.submission_timer import SubmissionTimer
 from gristmill_vulkan.submissions import Submission, destroy, make_ready, new_submission
 
 LARGEST_BATCH = 128
@@ -30,24 +32,22 @@ LARGEST_QUEUE = 16
 _LONGEST_BATCH_SECONDS = 200e-6
 _SHORTEST_BATCH_SECONDS = 60e-6
 """For how long machine code records on although the device has nothing to do: a submission costs the host as much."""
+LATEST_SECONDS = 1e-3
+"""After what time a batch is submitted that no later launch has submitted; the launches after the longest one all do."""
 _SPIN_SECONDS = 100e-6
 _BLOCK_NANOSECONDS = 50_000_000
 """For how long a thread blocks before it looks whether it is interrupted."""
 _PARAMETER_BYTES = 1 << 16
 _ONE_TIME = 0x1
-# VkAccessFlagBits and VkPipelineStageFlagBits.
-_READ_WRITE = 0x20 | 0x40 | 0x800 | 0x1000 | 0x8
-_WRITES = 0x40 | 0x1000
-_HOST_READ = 0x2000
-WORK_STAGES, _HOST_STAGE = 0x800 | 0x1000, 0x4000
 
 
 class Stream:
     """The queue of a device."""
 
-    def __init__(self, device: LogicalDevice, memory: Memory, lock: DeviceLock) -> None:
+    def __init__(self, device: LogicalDevice, memory: Memory, lock: DeviceLock, timer: SubmissionTimer) -> None:
         """Raises VulkanError."""
         self.device = device
+        self.timer = timer
         self.memory = memory
         self.lock = lock
         api, ffi = device.api, device.api.ffi
@@ -74,8 +74,7 @@ class Stream:
         self._users = 0
         self.is_closed = False
         """Set by who closes the device, before it waits for the device to be idle: nothing is recorded any more."""
-        self.before = api.new("VkMemoryBarrier", srcAccessMask=_WRITES, dstAccessMask=_READ_WRITE)
-        self._to_host = api.new("VkMemoryBarrier", srcAccessMask=_WRITES, dstAccessMask=_HOST_READ)
+        self.barriers = Barriers(api)
 
     # Recording
 
@@ -118,7 +117,8 @@ class Stream:
 
     def barrier(self) -> None:
         """Make all that comes after wait for all that came before."""
-        self._record_barrier(self.before, WORK_STAGES)
+        assert self.recording is not None
+        self.barriers.record(self.recording.commands)
         self.epoch += 1
 
     def count(self) -> None:
@@ -133,6 +133,17 @@ class Stream:
             if self._submitted:
                 return
         self.flush()
+
+    def flush_late(self) -> float | None:
+        """Submit what was begun long ago; after how many seconds to look again, None if not before the next is begun."""
+        if self.recording is not None and not self.is_closed:
+            rest = self._begun + LATEST_SECONDS - time.perf_counter()
+            if rest > 0:
+                return rest
+        # First, for submitting may fail.
+        self.timer.disarm()
+        self.flush()
+        return None
 
     def parameters(self, data: bytes, alignment: int) -> tuple[Allocation, int]:
         """Memory with a block of parameters, which stays as it is until the submission is done; and where in it."""
@@ -189,16 +200,10 @@ class Stream:
         self._is_used = False
         self.bound_pipeline = None
         self._begun = time.perf_counter()
+        self.timer.arm()
         # What was submitted before is ordered by nothing but this.
         if self.next_number > 1:
             self.barrier()
-
-    def _record_barrier(self, barrier: Any, after: int) -> None:
-        assert self.recording is not None
-        null = self.api.ffi.NULL
-        self.api.run(
-            "vkCmdPipelineBarrier", self.recording.commands, WORK_STAGES, after, 0, 1, barrier, 0, null, 0, null
-        )
 
     @property
     def deadline(self) -> int:
@@ -226,7 +231,7 @@ class Stream:
         self.check_open()
         api, ffi = self.api, self.api.ffi
         # The device reads memory that the host wrote before; the host reads what the device wrote after this.
-        self._record_barrier(self._to_host, _HOST_STAGE)
+        self.barriers.record_to_host(current.commands)
         self.recording = None
         self._submitted.append(current)
         self.next_number += 1

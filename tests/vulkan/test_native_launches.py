@@ -17,6 +17,7 @@ import pytest
 
 import gristmill
 from gristmill.errors import GristmillError
+from gristmill_vulkan import stream as stream_module
 from gristmill_vulkan.device import VulkanDevice
 from gristmill_vulkan.native_recording import NativeRecording
 from gristmill_vulkan.native_state import LAYOUT_VERSION, difference
@@ -39,8 +40,9 @@ def loaded(request: pytest.FixtureRequest, gpu: VulkanDevice, packs: dict[str, P
 
 
 @pytest.fixture
-def unsubmitted(gpu: VulkanDevice) -> Iterator[Callable[[], None]]:
+def unsubmitted(gpu: VulkanDevice, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
     """Makes the device record, and submit nothing of it by itself: what is recorded waits for somebody."""
+    monkeypatch.setattr(stream_module, "LATEST_SECONDS", 1e9)
     api, handle = gpu.logical.api, gpu.logical.handle
     fence = api.ffi.new("VkFence *")
     api.call("vkCreateFence", handle, api.new("VkFenceCreateInfo"), api.ffi.NULL, fence)

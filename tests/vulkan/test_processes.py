@@ -41,6 +41,8 @@ def read():
 threading.Thread(target=read, daemon=True).start()
 time.sleep(0.2)
 """,
+    "with work that nobody waited for": "work(3)",
+    "with a thread of its own that submits": "for _ in range(100): work(3); time.sleep(0.0009)",
     "in a child that was forked": """
 import os
 work(20)

@@ -62,6 +62,7 @@ def opened(driver: Driver, packs: dict[str, Path], without: frozenset[str] = fro
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is submitted before somebody waits."""
+    monkeypatch.setattr(stream_module, "LATEST_SECONDS", 1e9)
     monkeypatch.setattr(stream_module.Stream, "count", lambda self: setattr(self, "recorded", self.recorded + 1))
 
 
@@ -153,6 +154,7 @@ def test_an_idle_device_gets_its_work_at_once(driver: Driver, packs: dict[str, P
 
 def test_work_is_submitted_by_size(driver: Driver, packs: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_module, "_LONGEST_BATCH_SECONDS", 1e9)
+    monkeypatch.setattr(stream_module, "LATEST_SECONDS", 1e9)
     monkeypatch.setattr(stream_module.Stream, "poll", lambda self: None)
     device, pack = opened(driver, packs)
     array = device.array(np.zeros(64, np.int32))
