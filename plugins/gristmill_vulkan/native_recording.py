@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from gristmill.plugin.protocols import NativeLaunch
 from gristmill.runtime.native_support import NoSupport, SupportCode, find_support
 from gristmill_vulkan import stream as stream_module
-from gristmill_vulkan.barriers import WORK_STAGES
 from gristmill_vulkan.kernels import Kernel
 from gristmill_vulkan.logical import PUSH_DESCRIPTORS
 from gristmill_vulkan.native_state import DeviceState, KernelState, SlotState, difference
@@ -88,8 +87,7 @@ class NativeRecording:
         state.block_alignment = recorder.uniform_alignment
         state.largest_range = recorder.largest_range
         state.nothing = ctypes.addressof(recorder.nothing.state)
-        state.stages = WORK_STAGES
-        state.memory_barrier = self._pointer(self._stream.barriers.before)
+        state.launch_barrier = self._pointer(self._stream.barriers.between_launches)
         state.bind_pipeline = api.address("vkCmdBindPipeline")
         state.push_constants = api.address("vkCmdPushConstants")
         state.pipeline_barrier = api.address("vkCmdPipelineBarrier")
@@ -117,6 +115,8 @@ class NativeRecording:
         state, stream = self.state, self._stream
         if state.launches != self._seen:
             self._seen = state.launches
+            if state.epoch != stream.epoch:
+                stream.barriers.note_launches()
             stream.epoch, stream.recorded = state.epoch, state.recorded
             # Which one is bound does not matter, only that it is not the one that Python bound.
             stream.bound_pipeline = None
@@ -133,6 +133,8 @@ class NativeRecording:
             state.recorded = stream.recorded
             state.bound_pipeline = self._pointer(stream.bound_pipeline)
             state.epoch, state.number = stream.epoch, stream.next_number
+            state.stages, barrier = stream.barriers.next
+            state.memory_barrier = self._pointer(barrier)
             state.early, state.deadline = stream.early, stream.deadline
             state.last_fence = self._pointer(stream.last_fence)
             state.starts, _ = self._memory.starts.buffer_info()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import json
 
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 
 
 class AllocationState(ctypes.Structure):
@@ -96,6 +96,7 @@ class DeviceState(ctypes.Structure):
         ("block_used", ctypes.c_int64),
         ("block_size", ctypes.c_int64),
         ("memory_barrier", ctypes.c_uint64),
+        ("launch_barrier", ctypes.c_uint64),
         ("bind_pipeline", ctypes.c_uint64),
         ("push_constants", ctypes.c_uint64),
         ("push_descriptors", ctypes.c_uint64),

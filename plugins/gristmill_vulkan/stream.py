@@ -108,17 +108,17 @@ class Stream:
         """Whether something is recorded that is not submitted."""
         return self.recording is not None and (self._is_used or self.recorded > 0)
 
-    def order(self, uses: list[tuple[Allocation, bool]]) -> None:
-        """Put a barrier before the next command where it needs one, and remember what it uses."""
+    def order(self, uses: list[tuple[Allocation, bool]], is_copy: bool = False) -> None:
+        """Put a barrier before the next launch or copy where it needs one, and remember what it uses."""
         self.commands()
-        if needs_barrier(uses, self.epoch):
-            self.barrier()
+        if needs_barrier(uses, self.epoch) or (is_copy and self.barriers.stopped_launches_only):
+            self._barrier(is_copy)
+        self.barriers.has_copies |= is_copy
         note(uses, self.epoch, self.next_number)
 
-    def barrier(self) -> None:
-        """Make all that comes after wait for all that came before."""
+    def _barrier(self, is_copy: bool) -> None:
         assert self.recording is not None
-        self.barriers.record(self.recording.commands)
+        self.barriers.record(self.recording.commands, is_copy)
         self.epoch += 1
 
     def count(self) -> None:
@@ -203,7 +203,7 @@ class Stream:
         self.timer.arm()
         # What was submitted before is ordered by nothing but this.
         if self.next_number > 1:
-            self.barrier()
+            self._barrier(is_copy=False)
 
     @property
     def deadline(self) -> int:
@@ -243,6 +243,7 @@ class Stream:
             api.call("vkQueueSubmit", self.device.queue, 1, info, current.fence)
         except VulkanError as error:
             current.is_submitted = False
+            self.barriers.note_loss()
             if error.result == DEVICE_LOST:
                 raise
             lost = f"{self.recorded} queued launches and copies have not run"
@@ -269,14 +270,17 @@ class Stream:
     @contextmanager
     def in_use(self) -> Iterator[None]:
         """Nothing is destroyed meanwhile, though the lock is not held. Raises DeviceGoneError (GM0934)."""
-        with self.lock:
-            self.check_open()
-            self._users += 1
+        is_counted = False
         try:
+            with self.lock:
+                self.check_open()
+                self._users += 1
+                is_counted = True
             yield
         finally:
-            with self.lock:
-                self._users -= 1
+            if is_counted:
+                with self.lock:
+                    self._users -= 1
 
     def _check(self) -> None:
         """After the loss of the device nobody knows what it still uses: nothing is given back until it is closed."""
@@ -322,18 +326,23 @@ class Stream:
 
     def wait(self, number: int) -> None:
         """Wait until the submission of that number is done; it is submitted if need be. Raises VulkanError."""
-        with self.lock:
-            if number >= self.next_number:
-                self.flush()
-            watched = self._watch(number)
-        while watched is not None:
-            try:
+        watched: Submission | None = None
+        try:
+            with self.lock:
+                if number >= self.next_number:
+                    self.flush()
+                watched = self._watch(number)
+            while watched is not None:
                 self._wait_for(watched.fence)
-            finally:
+                with self.lock:
+                    left, watched = watched, None
+                    self._leave(left)
+                    watched = self._watch(number)
+        finally:
+            # An interrupt may come wherever the lock is not held.
+            if watched is not None:
                 with self.lock:
                     self._leave(watched)
-            with self.lock:
-                watched = self._watch(number)
 
     def wait_for_all(self) -> None:
         """Wait until nothing is queued that is queued now. Raises VulkanError."""

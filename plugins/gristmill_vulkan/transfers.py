@@ -159,7 +159,7 @@ class Transfers:
         with self.lock:
             commands = self.stream.commands()
             number = self.stream.next_number
-            self.stream.order([(source, False), (target, True)])
+            self.stream.order([(source, False), (target, True)], is_copy=True)
             api.run("vkCmdCopyBuffer", commands, source.block.buffer, target.block.buffer, 1, region)
             self.stream.count()
         return number

@@ -54,6 +54,25 @@ def test_a_missing_barrier_is_a_warning(
     assert not driver.instance.messages
 
 
+def test_a_barrier_that_names_too_little_is_a_warning(
+    driver: Driver, packs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One between launches where a copy is among what it must wait for."""
+    monkeypatch.setenv("GRISTMILL_NATIVE", "0")
+    monkeypatch.setattr(stream.Stream, "count", lambda self: None)
+    device = driver.open()
+    pack = gristmill.load(packs["push"], device=device)
+    first, second = device.array(np.zeros(100, np.uint8)), device.array(np.zeros(100, np.uint8))
+    device.transfers.copy(device.memory_of(first), device.memory_of(second), 100)
+    assert device.stream.barriers.has_copies
+    device.stream.barriers.has_copies = False
+    pack.copy_bytes(second, first)
+    with pytest.warns(VulkanValidationWarning, match="SYNC-HAZARD"):
+        device.synchronize()
+    device.close()
+    assert not driver.instance.messages
+
+
 def test_reading_reports_too(driver: Driver) -> None:
     device = driver.open()
     array = device.array(np.zeros(3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import random
@@ -152,6 +153,46 @@ def test_barriers_of_both_ways_together(loaded: Any, gpu: VulkanDevice) -> None:
             array, expected = gpu.array(np.zeros(3000, np.int32)), 0
     assert set(array.numpy().tolist()) == {expected}
     assert native.launches > 0
+
+
+def test_barriers_name_only_what_there_is(
+    gpu: VulkanDevice, packs: dict[str, Path], unsubmitted: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Launches wait for launches, and the first after a copy for that too; a copy after them for all."""
+    pack = gristmill.load(packs["address"], device=gpu)
+    a, b = gpu.array(np.zeros(10, np.int32)), gpu.array(np.zeros(10, np.int32))
+    pack.double(a)
+    gpu.synchronize()
+    native = recording_of(gpu)
+    recorded: list[tuple[int, int, int, int]] = []
+    kind = ctypes.CFUNCTYPE(None, *(ctypes.c_void_p, *[ctypes.c_uint32] * 4, ctypes.POINTER(ctypes.c_uint32)))
+
+    def barrier(commands: int, before: int, after: int, flags: int, count: int, masks: Any) -> None:
+        # Behind sType and pNext.
+        recorded.append((before, after, masks[4], masks[5]))
+        api = gpu.logical.api
+        null, memory = api.ffi.NULL, api.new("VkMemoryBarrier", srcAccessMask=masks[4], dstAccessMask=masks[5])
+        handle = api.ffi.cast("VkCommandBuffer", commands)
+        api.run("vkCmdPipelineBarrier", handle, before, after, flags, count, memory, 0, null, 0, null)
+
+    called = kind(barrier)
+    unsubmitted()
+    monkeypatch.setattr(gpu.stream, "count", lambda: None)
+    gpu.transfers.copy(gpu.memory_of(a), gpu.memory_of(b), 4)
+    unsubmitted()
+    native.state.pipeline_barrier = ctypes.cast(called, ctypes.c_void_p).value or 0
+    before = native.launches
+    for _ in range(3):
+        pack.double(b)
+    assert native.launches == before + 3
+    launches, copies = 0x800, 0x1000
+    between_launches = (launches, launches, 0x40, 0x60)
+    between_all = (launches | copies, launches | copies, 0x1040, 0x1860)
+    assert recorded == [between_all, between_launches, between_launches]
+    with gpu._lock:
+        assert gpu.stream.barriers.stopped_launches_only
+        assert not gpu.stream.barriers.has_copies
+    assert b.numpy().tolist() == [15] + [7] * 9
 
 
 def random_work(device: VulkanDevice, pack: Any, seed: int, count: int) -> list[str]:

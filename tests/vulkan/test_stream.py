@@ -108,6 +108,69 @@ def test_barriers_only_where_data_flows(
     device.close()
 
 
+LAUNCHES, COPIES = 0x800, 0x1000
+BETWEEN_LAUNCHES = (LAUNCHES, LAUNCHES, 0x40, 0x20 | 0x40)
+BETWEEN_ALL = (LAUNCHES | COPIES, LAUNCHES | COPIES, 0x40 | 0x1000, 0x20 | 0x40 | 0x800 | 0x1000)
+
+
+@pytest.mark.usefixtures("held")
+def test_barriers_name_only_what_there_is(
+    driver: Driver, packs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Launches wait for launches; copies that are among them, before or after, are named too."""
+    device, pack = opened(driver, packs, frozenset(["mapped_arrays"]))
+    a, b, c = (device.array(np.zeros(64, np.uint8)) for _ in range(3))
+    device.synchronize()
+    calls = Calls(monkeypatch)
+
+    def barriers(action: Any, *args: Any) -> list[tuple[int, ...]]:
+        calls.made.clear()
+        action(*args)
+        found = [args for name, args in calls.made if name == "vkCmdPipelineBarrier"]
+        return [(args[1], args[2], args[5].srcAccessMask, args[5].dstAccessMask) for args in found]
+
+    def copied(source: Any, target: Any) -> None:
+        device.transfers.copy(device.memory_of(source), device.memory_of(target), 7)
+
+    # What filled the arrays were copies; the first launch begins a submission.
+    assert barriers(pack.copy_bytes, a, b) == [BETWEEN_ALL]
+    assert barriers(pack.copy_bytes, b, c) == [BETWEEN_LAUNCHES]
+    # A copy of what no launch used since the last barrier, which did not stop it.
+    assert barriers(copied, a, device.empty((64,), "uint8")) == [BETWEEN_ALL]
+    assert barriers(copied, a, device.empty((64,), "uint8")) == []
+    assert barriers(copied, a, b) == []
+    assert barriers(pack.copy_bytes, b, c) == [BETWEEN_ALL]
+    assert barriers(pack.copy_bytes, c, a) == [BETWEEN_LAUNCHES]
+    assert barriers(copied, a, b) == [BETWEEN_ALL]
+    device.synchronize()
+    assert barriers(pack.copy_bytes, b, c) == [BETWEEN_ALL]
+    device.synchronize()
+    # What begins a submission does not know what comes.
+    assert barriers(copied, b, c) == [BETWEEN_LAUNCHES, BETWEEN_ALL]
+    device.synchronize()
+    device.close()
+
+
+@pytest.mark.usefixtures("held")
+def test_barriers_that_were_lost(driver: Driver, packs: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a submission that failed the next barrier waits for all that was before, also for copies."""
+    device, pack = opened(driver, packs)
+    a, b, c = (device.array(np.zeros(64, np.uint8)) for _ in range(3))
+    device.transfers.copy(device.memory_of(a), device.memory_of(b), 7)
+    device.synchronize()
+    pack.copy_bytes(b, c)
+    driver.instance.api.hook.before = lambda name: -2 if name == "vkQueueSubmit" else 0
+    with pytest.raises(VulkanError):
+        device.synchronize()
+    driver.instance.api.hook.before = None
+    calls = Calls(monkeypatch)
+    pack.copy_bytes(b, c)
+    first = next(args for name, args in calls.made if name == "vkCmdPipelineBarrier")
+    assert first[1] == first[2] == LAUNCHES | COPIES
+    device.synchronize()
+    device.close()
+
+
 @pytest.mark.usefixtures("held")
 def test_a_submission_waits_for_the_one_before_and_ends_with_a_barrier_to_the_host(
     driver: Driver, packs: dict[str, Path], monkeypatch: pytest.MonkeyPatch

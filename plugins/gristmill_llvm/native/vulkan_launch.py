@@ -36,8 +36,8 @@ NAME = "vulkan_launch"
 LAUNCH, ACQUIRE, RELEASE = "gristmill_vulkan_launch", "gristmill_vulkan_acquire", "gristmill_vulkan_release"
 EXPORTS = (LAUNCH, ACQUIRE, RELEASE)
 
-# VkPipelineBindPoint, VkShaderStageFlagBits, VkResult (Vulkan specification); clockid_t of Linux.
-_COMPUTE_POINT, _COMPUTE_STAGE, _NOT_READY, _CLOCK_MONOTONIC = 1, 0x20, 1, 1
+# VkPipelineBindPoint, VkShaderStageFlagBits, VkPipelineStageFlagBits, VkResult (Vulkan specification); clockid_t of Linux.
+_COMPUTE_POINT, _COMPUTE_STAGE, _LAUNCHES, _NOT_READY, _CLOCK_MONOTONIC = 1, 0x20, 0x800, 1, 1
 _LAUNCHES_BETWEEN_LOOKS = 8
 
 
@@ -61,6 +61,7 @@ def module_text(triple: str) -> str:
         "pointer": int(TypeIndex.POINTER),
         "point": _COMPUTE_POINT,
         "stage": _COMPUTE_STAGE,
+        "launches": _LAUNCHES,
         "slot_bytes": SLOT.size,
         "monotonic": _CLOCK_MONOTONIC,
         "not_ready": _NOT_READY,

@@ -38,6 +38,10 @@ barrier:
   %pipeline.barrier = get %device device.pipeline_barrier
   call void %pipeline.barrier(ptr %commands, i32 %stages, i32 %stages, i32 0, i32 1, ptr %memory.barrier, i32 0, \
 ptr null, i32 0, ptr null)
+  ; All that is recorded from here on are launches, until the runtime says something else.
+  %launch.barrier = get %device device.launch_barrier
+  put {launches}, %device device.stages
+  put %launch.barrier, %device device.memory_barrier
   %epoch.next = add i64 %epoch, 1
   put %epoch.next, %device device.epoch
   br label %note

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gristmill_llvm.native.layout import Structure
 
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 
 BUFFERS_AT_MOST = 32
 """Arrays that a kernel may have to be launched here."""
@@ -51,6 +51,8 @@ KERNEL = Structure(
     ),
 )
 
+# stages, memory_barrier: the next barrier, a VkMemoryBarrier between these stages; from the second on launch_barrier, between
+# launches only, for nothing but launches has been recorded since.
 DEVICE = Structure(
     "device",
     (
@@ -79,6 +81,7 @@ DEVICE = Structure(
         ("block_used", "i64"),
         ("block_size", "i64"),
         ("memory_barrier", "ptr"),
+        ("launch_barrier", "ptr"),
         ("bind_pipeline", "ptr"),
         ("push_constants", "ptr"),
         ("push_descriptors", "ptr"),

@@ -16,6 +16,7 @@ from gristmill.runtime import native_support
 from gristmill.runtime.native_support import SupportCode, find_support
 from gristmill_llvm.native.layout import LAYOUT_SYMBOL, Structure
 from gristmill_llvm.native.objects import EXPORTS, MACHINES, WRITERS, build_support, identity
+from gristmill_llvm.native.vulkan_structures import LAYOUT_VERSION
 
 NOWHERE = Path("/nonexistent")
 """A package without files, as if Gristmill ran from its sources."""
@@ -82,7 +83,7 @@ def test_made_at_first_use(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None
     path = Path(support.origin)
     assert path.is_relative_to(cache / "native")
     assert path.read_bytes() == build_support("vulkan_launch", os.uname().machine)
-    assert json.loads(support.text(LAYOUT_SYMBOL))["version"] == 1
+    assert json.loads(support.text(LAYOUT_SYMBOL))["version"] == LAYOUT_VERSION
     with pytest.raises(ValueError, match="acme"):
         support.address("acme")
 

@@ -52,6 +52,7 @@ class Machine:
         self.states = (ctypes.c_uint64 * count)(*(ctypes.addressof(found) for found in self.allocations))
         self.nothing = self.types["allocation"](0x900000, 256, 78, 0x40, 0, -1, -1)
         self.memory = ctypes.create_string_buffer(1024)
+        self.has_barrier = False
         self.flushed, self.fence_answer, self.now = 0, 1, 5
         signature = ctypes.PYFUNCTYPE(I32, P, P, P, I32, P, I32, I64)
         self.launch_code = signature(code.address("gristmill_vulkan_launch"))
@@ -74,6 +75,7 @@ class Machine:
             nothing=ctypes.addressof(self.nothing),
             block_alignment=64,
             memory_barrier=0xBA,
+            launch_barrier=0xBB,
             deadline=DEFAULT_DEADLINE,
             handle=0xDE,
             last_fence=0xFE,
@@ -107,7 +109,11 @@ class Machine:
         self.calls.append(("describe", commands, template, layout, number, [words[n : n + 3] for n in (0, 3, 6)]))
 
     def _barrier(self, *given: Any) -> None:
-        assert given == (0xC0, 0x1800, 0x1800, 0, 1, 0xBA, 0, None, 0, None)
+        # The first as the runtime said, and those after it between launches.
+        stages, barrier = (0x800, 0xBB) if self.has_barrier else (0x1800, 0xBA)
+        self.has_barrier = True
+        assert given == (0xC0, stages, stages, 0, 1, barrier, 0, None, 0, None)
+        assert (self.device.stages, self.device.memory_barrier) == (stages, barrier)
         self.calls.append(("barrier",))
 
     def _dispatch(self, commands: int, x: int, y: int, z: int) -> None:
@@ -221,6 +227,7 @@ def test_barriers_only_where_data_flows(machine: Machine) -> None:
     assert barriers(d, c) == 1  # writes what was written
     assert barriers(c, c) == 1
     assert machine.device.epoch == 9
+    assert (machine.device.stages, machine.device.memory_barrier) == (0x800, 0xBB)
 
 
 def test_the_pipeline_is_bound_once(machine: Machine) -> None:
