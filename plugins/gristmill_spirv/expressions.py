@@ -18,7 +18,7 @@ from gristmill_spirv.exchanges import EXCHANGES, exchange
 from gristmill_spirv.operations import NATIVE
 from gristmill_spirv.refusals import refused_construct, refused_operation
 from gristmill_spirv.registers import Lanes, constant, register_type, select
-from gristmill_spirv.zeros import float_constant, hidden, unknown
+from gristmill_spirv.zeros import apart, compared_constant, float_constant, hidden, unknown
 
 _COMPARISONS = {
     # class: (float, signed, unsigned). Of a NaN only NotEqual is true: ordered tests, and the unordered one.
@@ -79,6 +79,7 @@ class Expressions(Functor[Lanes], over=EXPRESSIONS):
         self.check(dtype, node)
         pairs = zip(unknown(self.context, (node.a, node.b), a), b, strict=True)
         if dtype.is_float:
+            pairs = ((x, apart(self.context, dtype, x, y)) for x, y in pairs)  # type: ignore[assignment]
             return tuple(floats.binary(writer, node, dtype, x, y, self.context.fast) for x, y in pairs)
         if dtype.is_bool:
             op = _BOOL_OPERATIONS[type(node)]
@@ -105,14 +106,16 @@ class Expressions(Functor[Lanes], over=EXPRESSIONS):
             return tuple(self.writer.value(_BOOL_OPERATIONS[type(node)], condition, x, y) for x, y in pairs)
         if dtype.is_bool:
             pairs = ((self.as_word(x), self.as_word(y)) for x, y in pairs)  # type: ignore[assignment]
+        if dtype.is_float:
+            pairs = ((x, apart(self.context, dtype, x, y)) for x, y in pairs)  # type: ignore[assignment]
         float_, signed, unsigned = _COMPARISONS[type(node)]
         op = float_ if dtype.is_float else signed if dtype.is_signed else unsigned
         return tuple(self.writer.value(op, condition, x, y) for x, y in pairs)
 
     def compared(self, node: Expr) -> Lanes:
-        """An operand of a comparison, where a constant is just that."""
+        """An operand of a comparison."""
         if isinstance(node, ir.FloatImm):
-            return (constant(self.writer, node.type.element, node.value),) * node.type.lanes
+            return (compared_constant(self.context, node.type.element, node.value),) * node.type.lanes
         return self.visit(node)
 
     def as_word(self, value: int) -> int:

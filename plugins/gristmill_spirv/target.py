@@ -54,7 +54,8 @@ def resolve(target: Target) -> Target:
             wanted = bool(options.pop(feature))
             if stated.setdefault(feature, wanted) != wanted:
                 raise ValueError(f"it has `{feature}` on and off")
-    has = {**dict.fromkeys(table["default_features"], True), **stated}
+    defaults = _defaults(table, version, stated)
+    has = {**dict.fromkeys(defaults, True), **stated}
     for feature, needed in table["needs"].items():
         if not has.get(feature):
             continue
@@ -65,7 +66,7 @@ def resolve(target: Target) -> Target:
         for other in needed.get("features", ()):
             if not has.get(other):
                 raise ValueError(f"`{feature}` needs `{other}`")
-    features = [name if on else f"{_OFF}{name}" for name, on in has.items() if on or name in table["default_features"]]
+    features = [name if on else f"{_OFF}{name}" for name, on in has.items() if on or name in defaults]
     found = replace(target, arch=version, features=tuple(sorted(features)), options=tuple(sorted(options.items())))
     check_limits(found, _largest())
     pushed = options.get(PUSH_CONSTANTS, 128)
@@ -95,11 +96,21 @@ def _stated(target: Target, table: Mapping[str, Any]) -> dict[str, bool]:
             raise ValueError(
                 f"`{feature}` is no feature of Vulkan targets; {suggestion(name, list(table['features']))}"
             )
-        if name != feature and name not in table["default_features"]:
+        if name != feature and name not in (*table["default_features"], *table["default_with"]):
             raise ValueError(f"`{name}` is off unless a target says that it is on; leave `{feature}` out")
         if stated.setdefault(name, name == feature) != (name == feature):
             raise ValueError(f"it has `{name}` on and off")
     return stated
+
+
+def _defaults(table: Mapping[str, Any], version: str, stated: Mapping[str, bool]) -> list[str]:
+    """The features that are on unless a target says otherwise."""
+    found = list(table["default_features"])
+    for name, wanted in table["default_with"].items():
+        beside = all(stated.get(other) for other in wanted.get("features", ()))
+        if beside and _version(version) >= _version(wanted["version"]):
+            found.append(name)
+    return found
 
 
 def _largest() -> Capabilities:

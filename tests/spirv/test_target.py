@@ -171,7 +171,7 @@ def test_what_the_generator_is_told() -> None:
 
 LARGE: dict[str, Scalar] = {
     "vulkan": "1.3",
-    "features": "address,float64,int64,storage16,storage8,something_new",
+    "features": "address,float64,float_controls,float_controls64,int64,storage16,storage8,something_new",
     "max_push_constants_size": 256,
     "max_shared_memory": 49152,
     "max_threads_per_block": 1024,
@@ -181,7 +181,7 @@ LARGE: dict[str, Scalar] = {
 
 def test_a_device_fills_in_what_is_open() -> None:
     found = resolve(from_device(Target("vulkan"), LARGE))
-    assert str(found) == "vulkan:1.3+address+float64+int64+storage16+storage8"
+    assert str(found) == "vulkan:1.3+address+float64+float_controls+float_controls64+int64+storage16+storage8"
     assert dict(found.options) == {
         "max_push_constants_size": 256,
         "max_shared_memory": 49152,
@@ -192,18 +192,30 @@ def test_a_device_fills_in_what_is_open() -> None:
 def test_what_a_target_states_itself_is_not_taken_from_the_device() -> None:
     stated = Target("vulkan", "1.2", ("no-storage8",), (("address", False), ("max_shared_memory", 1000)))
     found = resolve(from_device(stated, LARGE))
-    assert str(found) == "vulkan:1.2+float64+int64+no-storage8+storage16"
+    assert str(found) == "vulkan:1.2+float64+float_controls+float_controls64+int64+no-storage8+storage16"
     assert dict(found.options)["max_shared_memory"] == 1000
 
 
 @pytest.mark.parametrize(
     ("target", "properties", "wanted"),
     [
-        (Target("vulkan", "1.1"), {}, "vulkan:1.1+float64+int64+storage16+storage8"),
-        (Target("vulkan"), {"vulkan": "1.1"}, "vulkan:1.1+float64+int64+storage16+storage8"),
-        (Target("vulkan"), {"vulkan": "1.7"}, "vulkan:1.4+address+float64+int64+storage16+storage8"),
-        (Target("vulkan"), {"features": "address"}, "vulkan:1.3+no-int64+no-storage16+no-storage8"),
-        (Target("vulkan", options=(("int64", False),)), {}, "vulkan:1.3+float64+no-int64+storage16+storage8"),
+        (Target("vulkan", "1.1"), {}, "vulkan:1.1+float64+float_controls+float_controls64+int64+storage16+storage8"),
+        (
+            Target("vulkan"),
+            {"vulkan": "1.1"},
+            "vulkan:1.1+float64+float_controls+float_controls64+int64+storage16+storage8",
+        ),
+        (
+            Target("vulkan"),
+            {"vulkan": "1.7"},
+            "vulkan:1.4+address+float64+float_controls+float_controls64+int64+storage16+storage8",
+        ),
+        (Target("vulkan"), {"features": "address"}, "vulkan:1.3+no-float_controls+no-int64+no-storage16+no-storage8"),
+        (
+            Target("vulkan", options=(("int64", False),)),
+            {},
+            "vulkan:1.3+float64+float_controls+float_controls64+no-int64+storage16+storage8",
+        ),
         (Target("vulkan"), {"vulkan": "?", "features": ""}, "vulkan:1.1+no-int64+no-storage16+no-storage8"),
     ],
 )

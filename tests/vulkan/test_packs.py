@@ -73,7 +73,7 @@ def runs(pack: Any, gpu: Any) -> None:
 @pytest.mark.parametrize(
     ("without", "target", "reasons"),
     [
-        ("", "vulkan:1.2+address+int64+storage16+storage8", []),
+        ("", "vulkan:1.2+address+float_controls+int64+storage16+storage8", []),
         ("address", "vulkan:1.1+int64+storage16+storage8", ["lacks address"]),
     ],
 )
@@ -87,7 +87,7 @@ def test_the_best_code_that_the_device_runs_is_taken(
     runs(pack, gpu)
     assert pack.targets == {"vulkan:0": (target,)}
     told = {each.member.target: each.reason for each in pack.refused if each.member.kind == "spirv"}
-    newest = "vulkan:1.4+address+int64+storage16+storage8"
+    newest = "vulkan:1.4+address+float_controls+int64+storage16+storage8"
     if gpu.properties()["vulkan"] == "1.3":
         assert "it requires Vulkan 1.4, and" in told.pop(newest)
     assert len(told) == len(reasons)
