@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gristmill.plugin.artifacts import KernelRecord
-from gristmill_vulkan.kernel_forms import kernel_form
+from gristmill_vulkan.interrupts import without_interrupts
+from gristmill_vulkan.kernel_forms import KernelForm, kernel_form
 from gristmill_vulkan.kernels import Kernel
 from gristmill_vulkan.module_checks import check_module
 
@@ -27,19 +28,24 @@ class VulkanCode:
                 form = kernel_form(record, len(data))
                 code = data[form.start : form.start + form.size]
                 check_module(code, record)
-                kernel = Kernel(device.logical, device.cache, code, record, form)
-                self._kept.append(kernel)
-                if form.asserts:
-                    device.reports.watch(kernel)
-                with device._lock:
-                    number = next(device._numbers) if device.native is None else device.native.handle(kernel)
-                    device._kernels[number] = kernel
-                self._handles[record.name] = number
+                with without_interrupts():
+                    self._make(code, record, form)
         except BaseException:
             for kernel in self._kept:
                 kernel.destroy()
             raise
         weakref.finalize(self, device._unloaded.extend, self._kept).atexit = False
+
+    def _make(self, code: bytes, record: KernelRecord, form: KernelForm) -> None:
+        device = self._device
+        kernel = Kernel(device.logical, device.cache, code, record, form)
+        self._kept.append(kernel)
+        if form.asserts:
+            device.reports.watch(kernel)
+        with device._lock:
+            number = next(device._numbers) if device.native is None else device.native.handle(kernel)
+            device._kernels[number] = kernel
+        self._handles[record.name] = number
 
     def handle(self, kernel: str) -> int:
         """What stands for the kernel in a context table; valid as long as this object lives."""

@@ -9,6 +9,7 @@ from typing import Any
 from gristmill.plugin.artifacts import KernelRecord
 from gristmill_vulkan.debugging import dump
 from gristmill_vulkan.descriptors import STORAGE_BUFFER, UNIFORM_BUFFER
+from gristmill_vulkan.interrupts import without_interrupts
 from gristmill_vulkan.kernel_forms import KernelForm
 from gristmill_vulkan.kernel_limits import check_kernel, check_module
 from gristmill_vulkan.logical import PUSH_DESCRIPTORS, LogicalDevice
@@ -135,7 +136,7 @@ class Kernel:
         key = tuple(number for pair in sorted(values.items()) for number in pair)
         found = self._pipelines.get(key)
         if found is None:
-            with self._lock:
+            with without_interrupts(), self._lock:
                 found = self._pipelines.get(key)
                 if found is None:
                     found = self._pipelines[key] = self._make_pipeline(values)

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from gristmill_vulkan.barriers import Barriers
-from gristmill_vulkan.device_lock import DeviceLock
+from gristmill_vulkan.device_lock import DeviceLock, Users
 from gristmill_vulkan.hazards import needs_barrier, note
 from gristmill_vulkan.logical import LogicalDevice
 from gristmill_vulkan.memory import Allocation, Memory
@@ -71,7 +71,7 @@ class Stream:
         self._idle: list[Submission] = []
         self._watched: set[Submission] = set()
         """Those that threads look at without the lock."""
-        self._users = 0
+        self._users = Users(lock)
         self.is_closed = False
         """Set by who closes the device, before it waits for the device to be idle: nothing is recorded any more."""
         self.barriers = Barriers(api)
@@ -267,20 +267,9 @@ class Stream:
         if self.is_closed:
             raise DeviceGoneError(self.device.name, "was closed")
 
-    @contextmanager
-    def in_use(self) -> Iterator[None]:
+    def in_use(self) -> AbstractContextManager[None]:
         """Nothing is destroyed meanwhile, though the lock is not held. Raises DeviceGoneError (GM0934)."""
-        is_counted = False
-        try:
-            with self.lock:
-                self.check_open()
-                self._users += 1
-                is_counted = True
-            yield
-        finally:
-            if is_counted:
-                with self.lock:
-                    self._users -= 1
+        return self._users.one_more(self.check_open)
 
     def _check(self) -> None:
         """After the loss of the device nobody knows what it still uses: nothing is given back until it is closed."""
@@ -335,14 +324,10 @@ class Stream:
             while watched is not None:
                 self._wait_for(watched.fence)
                 with self.lock:
-                    left, watched = watched, None
-                    self._leave(left)
-                    watched = self._watch(number)
+                    watched = self._watch(number, watched)
         finally:
-            # An interrupt may come wherever the lock is not held.
-            if watched is not None:
-                with self.lock:
-                    self._leave(watched)
+            with self.lock:
+                self._leave(watched)
 
     def wait_for_all(self) -> None:
         """Wait until nothing is queued that is queued now. Raises VulkanError."""
@@ -358,8 +343,8 @@ class Stream:
             number = self._submitted[0].number if self._submitted else 0
         self.wait(number)
 
-    def _watch(self, number: int) -> Submission | None:
-        """What to look at until that submission is done; None if it is."""
+    def _watch(self, number: int, before: Submission | None = None) -> Submission | None:
+        """What to look at until that submission is done, and no longer at the one before; None if it is."""
         self.poll()
         last = None
         for found in self._submitted:
@@ -370,9 +355,12 @@ class Stream:
         if last is not None:
             last.waiting_threads += 1
             self._watched.add(last)
+        self._leave(before)
         return last
 
-    def _leave(self, watched: Submission) -> None:
+    def _leave(self, watched: Submission | None) -> None:
+        if watched is None:
+            return
         watched.waiting_threads -= 1
         if not watched.waiting_threads:
             self._watched.discard(watched)
@@ -391,7 +379,7 @@ class Stream:
     @property
     def is_watched(self) -> bool:
         """Whether threads look at fences, or use memory, without the lock."""
-        return bool(self._watched) or self._users > 0
+        return bool(self._watched) or self._users.are_there
 
     def close(self) -> None:
         """Destroy everything; the device must be idle."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -161,6 +162,55 @@ def test_every_call_of_a_device(way: str, result: str, packs: dict[str, Path], l
     assert {*first.calls} >= {"vkQueueSubmit", "vkGetFenceStatus", "vkResetFences", "vkDeviceWaitIdle"}
     for nth in first.every(RESULTS[result]):
         whole(nth)
+    instance.close()
+
+
+class Interrupted(Nth):
+    """Ctrl-C as the call begins."""
+
+    def __call__(self, name: str) -> int:
+        if super().__call__(name):
+            signal.raise_signal(signal.SIGINT)
+        return 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_call_is_interrupted(way: str, packs: dict[str, Path], ledger: Ledger) -> None:
+    """Ctrl-C at whatever call: it is told once, nothing stays half done, and results are right afterwards."""
+    arguments, without = WAYS[way]
+    instance, devices = VulkanRuntime().opened()
+    hook = instance.api.hook
+    device = VulkanDevice("vulkan:0", instance, devices[0], without, block_bytes=1 << 20)
+    path = packs[f"few_{arguments}"]
+
+    def whole(nth: Nth) -> None:
+        hook.before = nth
+        try:
+            work(device, gristmill.load(path, device=device))
+        finally:
+            hook.before = None
+
+    first = Nth()
+    whole(first)
+    assert {*first.calls} >= {
+        "vkQueueSubmit",
+        "vkBeginCommandBuffer",
+        "vkCreateShaderModule",
+        "vkCreateComputePipelines",
+    }
+    for nth in first.every(1):
+        interrupting = Interrupted(nth.name, nth.number, 1)
+        try:
+            whole(interrupting)
+        except KeyboardInterrupt:
+            assert interrupting.failed
+        else:
+            # Polls are more or fewer, as time goes.
+            assert not interrupting.failed
+        assert not device.stream.is_watched
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        work(device, gristmill.load(path, device=device))
+    device.close()
     instance.close()
 
 
