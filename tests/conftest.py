@@ -22,3 +22,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--programs", type=int, default=1000, metavar="N", help="how many random programs to compare (default: 1000)"
     )
+    parser.addoption(
+        "--vulkan-arguments",
+        choices=("push", "sets", "uniform", "address", "address_block"),
+        default="push",
+        help="how arguments reach kernels in those tests of Vulkan devices that leave it open (default: push)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--vulkan-arguments") == "sets":
+        # Also for processes that tests start.
+        os.environ.setdefault("GRISTMILL_VULKAN_WITHOUT", "VK_KHR_push_descriptor")

@@ -11,6 +11,7 @@ import pytest
 
 import gristmill.schedule.plugin
 import gristmill_launch.plugin
+from gristmill import devices
 from gristmill.codegen.kernel_records import kernel_record, kernels_of
 from gristmill.ir.module import Module
 from gristmill.ir.target import Target, parse_target
@@ -36,12 +37,28 @@ def validation(vulkan_validation: str) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def on_vulkan() -> Callable[..., DeviceBackend]:
-    """The back end of a target, as ``on_vulkan("vulkan:1.2+address")``, on the first Vulkan device."""
+def subgroup_size() -> int:
+    """How many threads the subgroups of the first Vulkan device have."""
+    (row,) = [row for row in devices() if row.name == "vulkan:0"]
+    return int(row.properties["subgroup_size"])
+
+
+@pytest.fixture(scope="session")
+def on_vulkan(pytestconfig: pytest.Config) -> Callable[..., DeviceBackend]:
+    """The back end of a target, as ``on_vulkan("vulkan:1.2+address")``, on the first Vulkan device.
+
+    ``--vulkan-arguments`` says how arguments reach kernels of targets that leave it open.
+    """
+    arguments = pytestconfig.getoption("--vulkan-arguments")
 
     @cache
     def made(target: str = "vulkan+float64", optimization: int = 3, **options: int) -> DeviceBackend:
         named = parse_target(target)
+        if arguments in ("address", "address_block") and not {"address", "no-int64"} & set(named.features):
+            version = named.arch if named.arch not in ("", "1.1") else "1.2"
+            named = replace(named, arch=version, features=(*named.features, "address"))
+        if arguments in ("uniform", "address_block"):
+            options.setdefault("max_push_constants_size", 8)
         named = replace(named, options=(*named.options, *options.items()))
         return DeviceBackend(named, "vulkan:0", optimization=optimization, verify=False)
 

@@ -1,4 +1,4 @@
-"""Exchanges, barriers and memory of warps on targets that guarantee the size of subgroups; lavapipe's have eight threads."""
+"""Exchanges, barriers and memory of warps on targets that guarantee the size of subgroups: that of the device here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gristmill.ir.target import Target, parse_target
 from gristmill.runtime.arrays import numpy_dtype
 from gristmill.testing.programs.comparison import bits
 
-EIGHT = "vulkan+float64+subgroup_ballot+subgroup_shuffle"
+EXCHANGING = "vulkan+float64+subgroup_ballot+subgroup_shuffle"
 
 
 def target_of(text: str, size: int) -> Target:
@@ -47,28 +47,40 @@ def same(module: Any, run: Callable[..., Any], x: np.ndarray[Any, Any], **option
 
 
 @pytest.mark.parametrize("threads", [64, 13, "n"])
-@pytest.mark.parametrize("width", [1, 4, 8])
-def test_shuffles(threads: int | str, width: int, parsed: Callable[..., Any], on_vulkan: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("width", [1, 4, None])
+def test_shuffles(
+    threads: int | str,
+    width: int | None,
+    subgroup_size: int,
+    parsed: Callable[..., Any],
+    on_vulkan: Callable[..., Any],
+) -> None:
     """Also where the last group is cut, and where only the launch says how many threads there are."""
     for shuffle in SHUFFLES:
         size = 20 if threads == "n" else int(threads)
         source = kernel(
-            THREADS.format(threads), f"y[i] = {shuffle.format(w=width)}", sizes=repr(threads).replace("'", '"')
+            THREADS.format(threads),
+            f"y[i] = {shuffle.format(w=width or subgroup_size)}",
+            sizes=repr(threads).replace("'", '"'),
         )
         x = np.random.default_rng(1).integers(-100, 100, size, np.int32)
-        same(parsed(source), on_vulkan(EIGHT, subgroup_size=8), x)
+        same(parsed(source), on_vulkan(EXCHANGING, subgroup_size=subgroup_size), x)
 
 
 @pytest.mark.parametrize("dtype", SCALARS, ids=str)
-def test_shuffles_of_every_type(dtype: Any, parsed: Callable[..., Any], on_vulkan: Callable[..., Any]) -> None:
+def test_shuffles_of_every_type(
+    subgroup_size: int, dtype: Any, parsed: Callable[..., Any], on_vulkan: Callable[..., Any]
+) -> None:
     source = kernel(THREADS.format(64), "y[i] = T.warp_shuffle_xor(x[i], 5, width=8)", element=str(dtype))
     x = np.random.default_rng(2).integers(0, 2 if dtype.is_bool else 120, 64)
-    same(parsed(source), on_vulkan(EIGHT, subgroup_size=8), x.astype(numpy_dtype(dtype)))
+    same(parsed(source), on_vulkan(EXCHANGING, subgroup_size=subgroup_size), x.astype(numpy_dtype(dtype)))
 
 
 @pytest.mark.parametrize("width", [2, 8])
 @pytest.mark.parametrize("vote", ["ballot", "any", "all"])
-def test_votes(vote: str, width: int, parsed: Callable[..., Any], on_vulkan: Callable[..., Any]) -> None:
+def test_votes(
+    subgroup_size: int, vote: str, width: int, parsed: Callable[..., Any], on_vulkan: Callable[..., Any]
+) -> None:
     source = kernel(
         THREADS.format(61),
         "if x[i] == 7:",
@@ -79,47 +91,48 @@ def test_votes(vote: str, width: int, parsed: Callable[..., Any], on_vulkan: Cal
         sizes="61",
     )
     x = np.random.default_rng(3).integers(-2, 8, 61)
-    same(parsed(source), on_vulkan(EIGHT, subgroup_size=8), x)
+    same(parsed(source), on_vulkan(EXCHANGING, subgroup_size=subgroup_size), x)
 
 
 @pytest.mark.parametrize(
     ("size", "width"), [(size, width) for size in (8, 32, 64, 128) for width in (8, 32, 64) if width <= size]
 )
 def test_it_is_valid_for_subgroups_of_every_size(
-    size: int, width: int, parsed: Callable[..., Any], written: Callable[..., Any]
+    subgroup_size: int, size: int, width: int, parsed: Callable[..., Any], written: Callable[..., Any]
 ) -> None:
-    lines = [f"y[i] = y[i] + {shuffle.format(w=width)}" for shuffle in SHUFFLES]
+    lines = [f"y[i] = y[i] + {shuffle.format(w=width or subgroup_size)}" for shuffle in SHUFFLES]
     lines += [f"y[i] = y[i] + T.int32(T.warp_{vote}(x[i] > 0, width={width}))" for vote in ("ballot", "any", "all")]
     module = parsed(kernel(THREADS.format(200), *lines, sizes="200"))
-    found = written(module, target_of(EIGHT, size))
+    found = written(module, target_of(EXCHANGING, size))
     assert found.subgroup_size == size
     assert {"subgroup_basic", "subgroup_ballot", "subgroup_shuffle"} <= found.features
 
 
 def test_the_record_says_the_size_only_where_code_relies_on_it(
-    parsed: Callable[..., Any], on_vulkan: Callable[..., Any]
+    subgroup_size: int, parsed: Callable[..., Any], on_vulkan: Callable[..., Any]
 ) -> None:
-    run = on_vulkan(EIGHT, subgroup_size=8)
-    for line, size in (("y[i] = x[i]", None), ("y[i] = T.warp_shuffle(x[i], 0, width=8)", 8)):
+    run = on_vulkan(EXCHANGING, subgroup_size=subgroup_size)
+    for line, size in (("y[i] = x[i]", None), ("y[i] = T.warp_shuffle(x[i], 0, width=8)", subgroup_size)):
         (blob,) = [b for b in run.generated(parsed(kernel(THREADS.format(64), line))).blobs if b.kind == "spirv"]
         (record,) = blob.kernels
         assert record.extra.get("subgroup") == size
         assert ("subgroup_basic" in str(blob.requirements["features"])) == bool(size)
 
 
-def test_barriers_and_memory_of_warps(parsed: Callable[..., Any], on_vulkan: Callable[..., Any]) -> None:
-    source = kernel(
-        THREADS.format(64),
-        'own = T.alloc_buffer((8,), "int32", scope="warp")',
+def test_barriers_and_memory_of_warps(
+    subgroup_size: int, parsed: Callable[..., Any], on_vulkan: Callable[..., Any]
+) -> None:
+    lines = (
+        'own = T.alloc_buffer((W,), "int32", scope="warp")',
         'all = T.alloc_buffer((64,), "int32", scope="shared")',
-        "own[i % 8] = x[i] * 3",
+        "own[i % W] = x[i] * 3",
         "all[i] = x[i]",
         'T.tvm_storage_sync("warp")',
-        "y[i] = own[(i + 3) % 8] * 1000 + all[i // 8 * 8 + (i + 5) % 8]",
+        "y[i] = own[(i + 3) % W] * 1000 + all[i // W * W + (i + 5) % W]",
     )
-    module = parsed(source)
-    run = on_vulkan("vulkan", subgroup_size=8)
-    same(module, run, np.arange(64, dtype=np.int32), warp_size=8)
+    module = parsed(kernel(THREADS.format(64), *(line.replace("W", str(subgroup_size)) for line in lines)))
+    run = on_vulkan("vulkan", subgroup_size=subgroup_size)
+    same(module, run, np.arange(64, dtype=np.int32), warp_size=subgroup_size)
 
 
 def test_memory_of_warps_counts_for_every_warp(parsed: Callable[..., Any], written: Callable[..., Any]) -> None:
@@ -138,7 +151,7 @@ def test_memory_of_warps_counts_for_every_warp(parsed: Callable[..., Any], writt
     ],
 )
 def test_without_a_size_the_key_is_named(
-    line: str, what: str, parsed: Callable[..., Any], written: Callable[..., Any]
+    subgroup_size: int, line: str, what: str, parsed: Callable[..., Any], written: Callable[..., Any]
 ) -> None:
     module = parsed(kernel(THREADS.format(64), line, "y[i] = x[i]"))
     with pytest.raises(Unsupported) as caught:
@@ -149,10 +162,12 @@ def test_without_a_size_the_key_is_named(
     assert "`subgroup_size = 32`" in found.hint
 
 
-def test_exchanges_wider_than_subgroups(parsed: Callable[..., Any], on_vulkan: Callable[..., Any]) -> None:
-    module = parsed(kernel(THREADS.format(64), "y[i] = T.warp_shuffle(x[i], 0, width=16)"))
-    with pytest.raises(Unsupported, match=r"GM0668.*`warp_shuffle` with a width over 8"):
-        on_vulkan(EIGHT, subgroup_size=8).generated(module)
+def test_exchanges_wider_than_subgroups(
+    subgroup_size: int, parsed: Callable[..., Any], on_vulkan: Callable[..., Any]
+) -> None:
+    module = parsed(kernel(THREADS.format(64), f"y[i] = T.warp_shuffle(x[i], 0, width={2 * subgroup_size})"))
+    with pytest.raises(Unsupported, match=rf"GM0668.*`warp_shuffle` with a width over {subgroup_size}"):
+        on_vulkan(EXCHANGING, subgroup_size=subgroup_size).generated(module)
 
 
 REDUCTION = """@T.prim_func
@@ -164,8 +179,10 @@ def f(x: T.Buffer((512,), "int32"), y: T.Buffer((512,), "int32")):
 """
 
 
-def test_reductions_are_finished_by_exchanges(parsed: Callable[..., Any], on_vulkan: Callable[..., Any]) -> None:
-    module, run = parsed(REDUCTION), on_vulkan(EIGHT, subgroup_size=8)
+def test_reductions_are_finished_by_exchanges(
+    subgroup_size: int, parsed: Callable[..., Any], on_vulkan: Callable[..., Any]
+) -> None:
+    module, run = parsed(REDUCTION), on_vulkan(EXCHANGING, subgroup_size=subgroup_size)
     same(module, run, np.arange(512, dtype=np.int32))
     features = [str(b.requirements["features"]) for b in run.generated(module).blobs if b.kind == "spirv"]
     assert "subgroup_shuffle" in features[0]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gristmill import device
 from gristmill.errors import UserError
 from gristmill.ir.target import parse_target
 from gristmill.script import parse_source
@@ -122,7 +123,8 @@ def f(x: T.Buffer((4, 16), "int32")):
             x[a, b] = other
 """
     target = "vulkan:1.2+address+subgroup_ballot+subgroup_shuffle"
-    named = replace(parse_target(target), options=(("asserts", True), ("subgroup_size", 8)))
+    size = int(device("vulkan:0").properties()["subgroup_size"])
+    named = replace(parse_target(target), options=(("asserts", True), ("subgroup_size", size)))
     run = DeviceBackend(named, "vulkan:0", verify=False)
     x = np.zeros((4, 16), np.int32)
     x[2, 5] = 50
