@@ -7,18 +7,28 @@ import os
 from typing import Any
 
 from gristmill import knobs
+from gristmill.errors import Diagnostic, UserError
 from gristmill.files import replace_file
 from gristmill_vulkan.api import Api
 
 
 def dump(kernel: str, code: bytes) -> None:
-    """Write a module as ``NAME-HASH.spv`` into the folder that GRISTMILL_VULKAN_DUMP names. Raises OSError."""
-    folder = knobs.VULKAN_DUMP.value()
-    if folder:
+    """Write a module as ``NAME-HASH.spv`` into the folder that GRISTMILL_VULKAN_DUMP names.
+
+    Raises UserError (GM0003) where that cannot be written.
+    """
+    knob = knobs.VULKAN_DUMP
+    folder = knob.value()
+    if not folder:
+        return
+    name = "".join(c if (c.isascii() and c.isalnum()) or c in "_." else "_" for c in kernel)[:100]
+    path = os.path.join(folder, f"{name}-{hashlib.sha256(code).hexdigest()[:12]}.spv")
+    try:
         os.makedirs(folder, exist_ok=True)
-        name = "".join(c if c.isalnum() or c in "_." else "_" for c in kernel)[:100]
-        path = os.path.join(folder, f"{name}-{hashlib.sha256(code).hexdigest()[:12]}.spv")
         replace_file(path, code, follow_links=False)
+    except (OSError, ValueError) as error:
+        message = f"the environment variable {knob.name} is `{folder[:80]}`, where nothing can be written: {error}"
+        raise UserError(Diagnostic("GM0003", message, hint="name a folder of yours, or unset it")) from None
 
 
 def name_object(api: Api, device: Any, kind: int, handle: Any, name: str) -> None:

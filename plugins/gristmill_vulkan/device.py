@@ -270,7 +270,7 @@ class VulkanDevice:
             return
         found = self._kernels[kernel]
         record = found.record
-        check_launch(self.name, self._limits, record, extents, dynamic_shared)
+        check_launch(self.name, self._limits, record, len(args), extents, dynamic_shared)
         by_axis = dict(zip(record.axes, extents, strict=True))
         grid = tuple(by_axis.get(f"blockIdx.{axis}", 1) for axis in "xyz")
         block = tuple(by_axis.get(f"threadIdx.{axis}", 1) for axis in "xyz")

@@ -42,6 +42,8 @@ TIMEOUT = 2
 INCOMPLETE = 5
 OUT_OF_POOL = frozenset((-12, -1000069000))
 """A descriptor pool is full, or too fragmented."""
+_OF_THE_LOADER = frozenset(("vkCreateInstance", "vkEnumerateInstanceLayerProperties"))
+"""What Vulkan's loader does with files that it finds; where they are broken it gives whatever result."""
 OUT_OF_MEMORY = frozenset((-1, -2))
 DEVICE_LOST = -4
 
@@ -58,7 +60,7 @@ class VulkanError(MissingError):
         self.call = call
         self.result = result
         what = f"{call} gave {result_name(result)}"
-        super().__init__("GM0930", f"{detail}: {what}" if detail else what, hint or _hint(result))
+        super().__init__("GM0930", f"{detail}: {what}" if detail else what, hint or _hint(call, result))
 
 
 class DeviceGoneError(MissingError):
@@ -96,7 +98,12 @@ def size_text(size: int) -> str:
     return f"{size} bytes"
 
 
-def _hint(result: int) -> str:
+def _hint(call: str, result: int) -> str:
+    if call in _OF_THE_LOADER:
+        return (
+            "no Vulkan driver works here: install the GPU's (mesa-vulkan-drivers on Debian), and see what VK_DRIVER_FILES "
+            "and VK_LAYER_PATH name, if they are set; VK_LOADER_DEBUG=error shows what the loader finds wrong"
+        )
     if result == DEVICE_LOST:
         return "a kernel ran too long or read out of bounds; run it on reference:0, which checks every access"
     if result in OUT_OF_MEMORY:

@@ -43,6 +43,11 @@ def test_what_is_let_through() -> None:
         (module(header=(MAGIC, 0x10300, 0, GREATEST_BOUND + 1, 0)), "says that its ids are below 4194304"),
         (module(header=(MAGIC, 0x10300, 0, 20, 1)), "has the instruction schema 1"),
         (module((17, 1)), "has 0 entry points"),
+        (module(ENTRY_POINT, (54, 2, 4, 0, 3), (253,)), "ends inside of a function"),
+        (
+            module(ENTRY_POINT, (54, 2, 4, 0, 3), (54, 2, 5, 0, 3), (56,)),
+            "begins a function inside of another in word 16",
+        ),
         (module(ENTRY_POINT, ENTRY_POINT), "has 2 entry points"),
         (module((15, 4, 4, 0x66)), "has an entry point that is no compute shader"),
         (module((15, 5, 20, 0x66)), "has an entry point that is no compute shader"),

@@ -108,6 +108,8 @@ def test_zero_extents_launch_nothing(device: ReferenceDevice) -> None:
         ([1 << 31, 4], 0, "GM0920", ("blockIdx.x is 2147483648", "at most 2147483647")),
         ([1, 1025], 0, "GM0920", ("threadIdx.x is 1025", "at most 1024")),
         ([1, 8], 0, "GM0921", ("threadIdx.x is 8", "made for 4")),
+        ([1], 0, "GM0921", ("gives it 1 axes of threads and blocks, and its record has 2",)),
+        ([1, 4, 1], 0, "GM0921", ("gives it 3 axes of threads and blocks, and its record has 2",)),
         ([1, 4], 8, "GM0922", ("8 bytes of dynamic shared memory",)),
     ],
 )
@@ -123,6 +125,13 @@ def test_what_is_refused_before_a_launch(
     for word in words:
         assert word in caught.value.diagnostics[0].message
     np.testing.assert_array_equal(out.numpy(), 0)
+
+
+@pytest.mark.parametrize("count", [3, 5])
+def test_another_number_of_arguments(device: ReferenceDevice, count: int) -> None:
+    kernels = loaded(device, SCALE)
+    with pytest.raises(UserError, match=f"GM0921.*gives it {count} arguments, and its record has 4"):
+        device.launch(kernels.handle("scale_kernel"), [0] * count, [1, 4], 0)
 
 
 SHARED = """gristmill ir 1

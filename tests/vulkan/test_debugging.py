@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import gristmill
+from gristmill.errors import UserError
 from gristmill_vulkan import stream
 from gristmill_vulkan.api import Api
 from gristmill_vulkan.results import VulkanValidationWarning
@@ -33,6 +34,21 @@ def test_shaders_as_files(
     assert any(path.name.startswith("saxpy_kernel-") and path.suffix == ".spv" for path in found)
     for path in found:
         subprocess.run(["spirv-val", "--target-env", "vulkan1.1", str(path)], check=True)
+    device.close()
+
+
+def test_a_folder_that_cannot_be_written(
+    driver: Driver, packs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    device = driver.open()
+    for folder in (tmp_path / "file", tmp_path / "file" / "under", tmp_path / ("x" * 300)):
+        monkeypatch.setenv("GRISTMILL_VULKAN_DUMP", str(folder))
+        with pytest.raises(UserError, match="GRISTMILL_VULKAN_DUMP") as caught:
+            gristmill.load(packs["few_double"], device=device)
+        assert caught.value.code == "GM0003"
+    monkeypatch.delenv("GRISTMILL_VULKAN_DUMP")
+    assert gristmill.load(packs["few_double"], device=device).devices
     device.close()
 
 

@@ -16,6 +16,7 @@ GREATEST_BOUND = 4_194_303
 """The greatest id that modules may have (SPIR-V specification, "Universal Limits")."""
 GREATEST_MINOR_VERSION = 6
 _ENTRY_POINT = 15
+_FUNCTION, _FUNCTION_END = 54, 56
 _GL_COMPUTE = 5
 
 
@@ -38,11 +39,20 @@ def module_fault(data: bytes, entry: str) -> str:
     if schema:
         return f"has the instruction schema {schema}; there is only 0"
     entries = []
+    is_in_function = False
     for at, opcode, operands in _instructions(words):
         if opcode < 0:
             return f"has an instruction in word {at} that goes beyond its end, or has no length"
         if opcode == _ENTRY_POINT:
             entries.append(operands)
+        elif opcode == _FUNCTION:
+            if is_in_function:
+                return f"begins a function inside of another in word {at}"
+            is_in_function = True
+        elif opcode == _FUNCTION_END:
+            is_in_function = False
+    if is_in_function:
+        return "ends inside of a function"
     if len(entries) != 1:
         return f"has {len(entries)} entry points"
     return _entry_fault(entries[0], entry, bound)

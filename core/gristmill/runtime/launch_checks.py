@@ -13,14 +13,30 @@ _THREAD_AXES = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
 
 
 def check_launch(
-    device: str, limits: Capabilities, record: KernelRecord, extents: Sequence[int], dynamic_shared: int
+    device: str,
+    limits: Capabilities,
+    record: KernelRecord,
+    arguments: int,
+    extents: Sequence[int],
+    dynamic_shared: int,
 ) -> None:
     """Refuse what the device cannot launch; nothing has run then. A limit of 0 is none.
 
-    ``extents`` are those of the record's axes, in order, none of them zero; ``dynamic_shared`` is in bytes. Raises
-    UserError: GM0920 for an extent over a limit, GM0921 for a block that is too large or is not the kernel's, GM0922 for
-    shared memory.
+    ``arguments`` is how many there are; ``extents`` are those of the record's axes, in order, none of them zero;
+    ``dynamic_shared`` is in bytes. Raises UserError: GM0920 for an extent over a limit, GM0921 for a block that is too
+    large or is not the kernel's, or another number of arguments or axes than the record has, GM0922 for shared memory.
     """
+    for given, wanted, what in (
+        (arguments, len(record.arguments), "arguments"),
+        (len(extents), len(record.axes), "axes of threads and blocks"),
+    ):
+        if given != wanted:
+            raise _refusal(
+                "GM0921",
+                record,
+                f"host code gives it {given} {what}, and its record has {wanted}",
+                "build the pack again: host code and kernels are not of one build",
+            )
     by_axis = dict(zip(record.axes, extents, strict=True))
     for axes, most in ((_BLOCK_AXES, limits.max_grid_size), (_THREAD_AXES, limits.max_block_size)):
         for axis, limit in zip(axes, most, strict=True):

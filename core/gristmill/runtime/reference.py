@@ -188,7 +188,7 @@ class ReferenceDevice:
         record = found.record
         if any(extent <= 0 for extent in extents):
             return
-        check_launch(self.name, self._limits, record, extents, dynamic_shared)
+        check_launch(self.name, self._limits, record, len(args), extents, dynamic_shared)
         with self._lock:
             self._bury()
             values: list[Any] = []
