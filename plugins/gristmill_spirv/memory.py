@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from gristmill.ir.dtype import DType
+from gristmill.ir.build import is_constant
+from gristmill.ir.dtype import INT32, UINT32, DType
 from gristmill.ir.expr import AddressOf, BufferRef, Expr, Load, Var
 from gristmill.ir.memory import Buffer
 from gristmill.ir.span import Span
@@ -68,7 +69,7 @@ def element_indices(context: FunctionContext, place: Place, node: Load | Store |
         for lane in range(width):
             yield place_constant(context, place, lane) if lane or not isinstance(place, VariablePlace) else 0
         return
-    for lane in index_lanes(context, place, node.buffer, node.indices[-1], node.span):
+    for lane in index_lanes(context, place, node.buffer, node.indices, node.span):
         if width == 1:
             yield lane
             continue
@@ -83,17 +84,45 @@ def place_constant(context: FunctionContext, place: Place, value: int) -> int:
     return word_constant(context.writer, value, 64 if isinstance(place, AddressPlace) else 32)
 
 
-def index_lanes(context: FunctionContext, place: Place, buffer: Buffer, index: Expr, span: Span | None) -> Lanes:
-    """The lanes of an index with the buffer's offset added: uint64 for an address, else uint32."""
+def index_lanes(
+    context: FunctionContext,
+    place: Place,
+    buffer: Buffer,
+    indices: Sequence[Expr],
+    span: Span | None,
+    within: bool = True,
+) -> Lanes:
+    """The lanes of how many elements behind ``data`` one lies: uint64 for an address, else uint32.
+
+    A buffer of several dimensions states its strides: all others are flat. ``within``: the element is read or written,
+    so that no index is negative.
+    """
     wide = 64 if isinstance(place, AddressPlace) else 32
     if wide == 64:
         context.kernel.require("int64", "arithmetic with addresses", span)
-    lanes = tuple(_as_index(context, lane, index.dtype.element, wide) for lane in context.evaluate(index))
-    if buffer.offset is None:
+    lanes = _strided(context, indices[-1], buffer.strides[-1] if buffer.strides else None, wide, within)
+    outer = [
+        _strided(context, index, stride, wide, within)[0]
+        for index, stride in zip(indices[:-1], buffer.strides[:-1], strict=True)
+    ]
+    if buffer.offset is not None:
+        (offset,) = context.evaluate(buffer.offset)
+        outer.append(_as_index(context, offset, buffer.offset.dtype, wide))
+    for start in outer:
+        lanes = tuple(context.writer.value(Op.IAdd, word(context.writer, wide), start, lane) for lane in lanes)
+    return lanes
+
+
+def _strided(context: FunctionContext, index: Expr, stride: Expr | None, bits: int, within: bool) -> Lanes:
+    """The lanes of an index, times the stride if there is one."""
+    # Zeros above the bits of a number that is not negative take one instruction, signs three.
+    dtype = UINT32 if within and index.dtype.element == INT32 else index.dtype.element
+    lanes = tuple(_as_index(context, lane, dtype, bits) for lane in context.evaluate(index))
+    if stride is None or is_constant(stride, 1):
         return lanes
-    (offset,) = context.evaluate(buffer.offset)
-    start = _as_index(context, offset, buffer.offset.dtype, wide)
-    return tuple(context.writer.value(Op.IAdd, word(context.writer, wide), start, lane) for lane in lanes)
+    (raw,) = context.evaluate(stride)
+    step = _as_index(context, raw, stride.dtype, bits)
+    return tuple(context.writer.value(Op.IMul, word(context.writer, bits), lane, step) for lane in lanes)
 
 
 def _as_index(context: FunctionContext, value: int, dtype: DType, bits: int) -> int:
@@ -135,14 +164,14 @@ def place_of_buffer(context: FunctionContext, buffer: Buffer, span: Span | None,
     return place
 
 
-def moved(context: FunctionContext, place: Place, buffer: Buffer, index: Expr | None, span: Span | None) -> Place:
+def moved(context: FunctionContext, place: Place, buffer: Buffer, indices: Sequence[Expr], span: Span | None) -> Place:
     """The place of an element of a buffer: what a pointer to it stands for."""
     writer = context.writer
-    if index is None and buffer.offset is None:
+    if not indices and buffer.offset is None:
         return place
     wide = 64 if isinstance(place, AddressPlace) else 32
-    if index is not None:
-        (elements,) = index_lanes(context, place, buffer, index, span)
+    if indices:
+        (elements,) = index_lanes(context, place, buffer, indices, span, within=False)
     else:
         assert buffer.offset is not None
         (raw,) = context.evaluate(buffer.offset)
@@ -170,9 +199,9 @@ def pointed_to(context: FunctionContext, node: Expr) -> Place:
         return context.places[node]
     if isinstance(node, AddressOf):
         place = context.places[node.buffer.data]
-        return moved(context, place, node.buffer, node.indices[-1] if node.indices else None, node.span)
+        return moved(context, place, node.buffer, node.indices, node.span)
     if isinstance(node, BufferRef):
-        return moved(context, context.places[node.buffer.data], node.buffer, None, node.span)
+        return moved(context, context.places[node.buffer.data], node.buffer, (), node.span)
     raise refused_construct(
         "a pointer that is computed",
         context.kernel.profile.target,

@@ -158,6 +158,7 @@ def capabilities(target: Target) -> Capabilities:
     return replace(
         with_limits_of(target, device_limits(NAME)),
         dtypes=frozenset(dtypes),
+        slow_int64=True,
         native_operations=frozenset(NATIVE) - (set() if DOT_PRODUCT in target.features else {"dot4"}),
         warp_size=_subgroup_size(target),
         warp_shuffles=bool(_subgroup_size(target)) and set(target.features) >= _EXCHANGES,

@@ -59,7 +59,7 @@ def _indices(
     """The numbers of the vectors that the elements lie in."""
     last = node.indices[-1]
     assert isinstance(last, ir.Ramp)
-    (first,) = memory.index_lanes(context, place, node.buffer, last.base, node.span)
+    (first,) = memory.index_lanes(context, place, node.buffer, (last.base,), node.span)
     wide, writer = 64 if isinstance(place, AddressPlace) else 32, context.writer
     elements = size * 8 // element_bits(node.buffer.dtype.element)
     shift = word_constant(writer, elements.bit_length() - 1, wide)
@@ -71,7 +71,7 @@ def _indices(
 def bytes_at_once(context: FunctionContext, node: ir.Load | Store) -> int:
     """How many bytes can be accessed at once; 0 for those of one element."""
     buffer = node.buffer
-    last = node.indices[-1] if len(node.indices) == 1 else None
+    last = node.indices[-1] if len(node.indices) == 1 and not buffer.strides else None
     if not isinstance(last, ir.Ramp) or not is_constant(last.stride, 1) or buffer.dtype.is_vector:
         return 0
     bits = element_bits(buffer.dtype.element)

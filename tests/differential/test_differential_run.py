@@ -11,7 +11,7 @@ from gristmill.ir import expr as e
 from gristmill.ir.dtype import INT64
 from gristmill.ir.functor import Mutator
 from gristmill.testing import differential_run
-from gristmill.testing.differential_run import Progress, choice_of, main, seeds_of, summary, target_of
+from gristmill.testing.differential_run import INDEX_LIMITS, Progress, choice_of, main, seeds_of, summary, target_of
 from gristmill.testing.on_device import DeviceBackend
 
 
@@ -24,11 +24,12 @@ def test_shards_cover_all_seeds_once() -> None:
 
 
 def test_choices_meet_each_other() -> None:
-    assert {choice_of(seed) for seed in range(20)} == {
-        (optimization, interpreted, verify)
+    assert {choice_of(seed) for seed in range(180)} == {
+        (optimization, interpreted, verify, limit)
         for optimization in (0, 3)
         for interpreted in (False, True)
         for verify in (False, True)
+        for limit in INDEX_LIMITS
     }
 
 

@@ -1,8 +1,8 @@
 """Seeded random programs give on a Vulkan device what the executor says, in each way that arguments reach kernels.
 
 Three of four programs are of kernels bound to threads, one is of plain loops. Optional passes are on and off, host functions
-compiled and interpreted, in turns. Vulkan's validation layer checks all of it, with its checks of synchronisation, and
-must say nothing. A failure prints the seed and the smallest program found that still fails.
+compiled and interpreted, kernels in 32 and in 64 bits launched, in turns. Vulkan's validation layer checks all of it, with its
+checks of synchronisation, and must say nothing. A failure prints the seed and the smallest program found that still fails.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 from gristmill.ir.target import parse_target
 from gristmill.plugin.registry import Registry
 from gristmill.testing.device_programs import DEVICE_CONSTRUCTS, count_device_constructs
-from gristmill.testing.differential_run import ON_DEVICES, Choice, Make, choice_of, make_for
+from gristmill.testing.differential_run import INDEX_LIMITS, ON_DEVICES, Choice, Make, choice_of, make_for
 from gristmill.testing.on_device import DeviceBackend
 from gristmill.testing.programs import count_constructs, differential
 
@@ -64,7 +64,7 @@ def backends(validated: Registry) -> Iterator[Backends]:
                 patch.setenv("GRISTMILL_VULKAN_WITHOUT", WAYS[way].without)
                 devices[way] = validated.runtime("vulkan").open(0)
         if (way, choice) not in made:
-            optimization, interpreted, verify = choice
+            optimization, interpreted, verify, limit = choice
             options = [("max_push_constants_size", WAYS[way].pushed), ("asserts", WAYS[way].asserts)]
             if WAYS[way].subgroups:
                 options.append(("subgroup_size", devices[way].properties()["subgroup_size"]))
@@ -76,6 +76,7 @@ def backends(validated: Registry) -> Iterator[Backends]:
                 interpreted=interpreted,
                 registry=validated,
                 verify=verify,
+                index_limit=limit,
             )
         return made[way, choice]
 
@@ -95,7 +96,7 @@ def test_programs_give_what_the_executor_gives(backends: Backends, way: int, way
             make=make,
             count=count_constructs if is_plain else count_device_constructs,
         )
-        told = f"{WAYS[way]}, optimization {choice_of(seed)[0]}"
+        told = f"{WAYS[way]}, optimization {choice_of(seed)[0]}, indices of 32 bits up to {choice_of(seed)[3]}"
         assert not report.failures, f"{told}:\n{report.failures[0]}"
 
 
@@ -110,7 +111,7 @@ def programs(backend: DeviceBackend, kind: str) -> Make:
 
 @pytest.mark.parametrize("way", range(len(WAYS)))
 def test_the_ways_are_those_that_are_meant(backends: Backends, vulkan_validation: str, way: int) -> None:
-    backend = backends(way, (3, True, False))
+    backend = backends(way, (3, True, False, INDEX_LIMITS[0]))
     assert backend.device.instance.is_validated == (vulkan_validation == "1")
     code = backend.generated(programs(backend, "device")(0).module)
     records = [record for blob in code.blobs if blob.kind == "spirv" for record in blob.kernels]

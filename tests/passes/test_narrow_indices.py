@@ -130,10 +130,22 @@ def test_what_the_host_lets_through(size: int, by: int, message: str) -> None:
 
 def test_devices_with_int64_keep_it() -> None:
     module = example()
-    assert NarrowIndices(needed=False).run(module) is module
-    for capabilities, needed in ((Capabilities(), False), (Capabilities(dtypes=frozenset({INT32})), True)):
-        options = NarrowIndices.values_for(PassContext(Target("gpu"), capabilities))
-        assert options == {"needed": needed, "target": "gpu"}
+    assert NarrowIndices(width="wide").run(module) is module
+    small, slow = Capabilities(dtypes=frozenset({INT32})), Capabilities(slow_int64=True)
+    for capabilities, asked, width in (
+        (Capabilities(), "auto", "wide"),
+        (Capabilities(), "both", "both"),
+        (slow, "auto", "both"),
+        (slow, "narrow", "narrow"),
+        (slow, "wide", "wide"),
+        # What the device does not have cannot be asked for.
+        (small, "auto", "narrow"),
+        (small, "wide", "narrow"),
+    ):
+        options = NarrowIndices.values_for(PassContext(Target("gpu"), capabilities, {"indices": asked}))
+        assert options == {"width": width, "target": "gpu", "limit": GREATEST, "has_int64": capabilities is not small}
+    with pytest.raises(ValueError, match="narrow, both or wide, not 'either'"):
+        NarrowIndices(width="either").run(module)
     assert any(planned.kind is NarrowIndices and planned.devices for phase in PHASES for planned in phase.passes)
 
 

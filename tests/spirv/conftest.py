@@ -15,6 +15,7 @@ from gristmill import devices
 from gristmill.codegen.kernel_records import kernel_record, kernels_of
 from gristmill.ir.module import Module
 from gristmill.ir.target import Target, parse_target
+from gristmill.passes.index_widths import WIDE
 from gristmill.passes.manager import RunOptions
 from gristmill.passes.part_by_target import part_by_target
 from gristmill.passes.pipeline import build_pipeline
@@ -60,7 +61,8 @@ def on_vulkan(pytestconfig: pytest.Config) -> Callable[..., DeviceBackend]:
         if arguments in ("uniform", "address_block"):
             options.setdefault("max_push_constants_size", 8)
         named = replace(named, options=(*named.options, *options.items()))
-        return DeviceBackend(named, "vulkan:0", optimization=optimization, verify=False)
+        # One kernel for each launch, with all of the integers that its author wrote.
+        return DeviceBackend(named, "vulkan:0", optimization=optimization, verify=False, indices=WIDE)
 
     return made
 
@@ -73,7 +75,7 @@ def parsed() -> Callable[[str], Module]:
 
 def _lowered(module: Module, target: Target | str, optimization: int = 3) -> tuple[Module, Target]:
     resolved = resolve(parse_target(target) if isinstance(target, str) else target)
-    context = PassContext(resolved, capabilities(resolved), {"optimization": optimization})
+    context = PassContext(resolved, capabilities(resolved), {"optimization": optimization, "indices": WIDE})
     entries = (*gristmill.schedule.plugin.gristmill_passes(), *gristmill_launch.plugin.gristmill_passes())
     return part_by_target(build_pipeline(context, entries).run(module, RunOptions())).device, resolved
 

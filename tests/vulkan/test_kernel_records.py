@@ -151,7 +151,8 @@ def module_of(path: Path) -> tuple[KernelRecord, bytes]:
 
     reader = find_pack(path)
     member = next(each for each in reader.manifest.blobs if each.kind == "spirv")
-    found = kernel_records(member)[0]
+    # That with all that the code needs: int64 among it, beside the kernels in 32 bits.
+    found = next(record for record in kernel_records(member) if record.name.endswith("_wide"))
     form = kernel_form(found, len(reader.blob(member)))
     return found, bytes(reader.blob(member)[form.start : form.start + form.size])
 

@@ -49,10 +49,10 @@ newest = "vulkan:1.4+address"
 """
 
 
-def built(folder: Path, targets: str) -> Path:
+def built(folder: Path, targets: str, module: str = "") -> Path:
     folder.mkdir(exist_ok=True)
     (folder / "m.py").write_text(SOURCE.format(constants=""))
-    (folder / "kernels.toml").write_text(MANIFEST.format(targets=targets))
+    (folder / "kernels.toml").write_text(MANIFEST.format(targets=targets) + module)
     return build(folder / "kernels.toml").pack("m").path
 
 
@@ -221,7 +221,8 @@ def changed(path: Path, change: Callable[[bytearray, dict[str, Any]], None]) -> 
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("plain"), 'gpu = "vulkan"\n')
+    # One kernel, which is all that there is to damage.
+    return built(tmp_path_factory.mktemp("plain"), 'gpu = "vulkan"\n', 'options = { indices = "wide" }\n')
 
 
 def test_the_changing_itself_does_no_harm(plain: Path) -> None:

@@ -14,6 +14,7 @@ from gristmill.errors import UserError
 from gristmill.ir.module import Module
 from gristmill.ir.target import Target
 from gristmill.knobs import DUMP_FOLDER
+from gristmill.passes.index_widths import AUTO
 from gristmill.passes.manager import RunOptions
 from gristmill.plugin.artifacts import Blob
 from gristmill.script import ParsedSource, parse_file
@@ -42,6 +43,7 @@ class Job:
     texts: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     """The machines that host parts are compiled for, where the target is a device."""
+    indices: str = AUTO
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ def plan_job(
         settings.options.fast_math,
         tuple(dict.fromkeys((*settings.options.texts, *texts))),
         manifest.project.host,
+        settings.options.indices,
     )
 
 
@@ -122,8 +125,9 @@ def _settings(job: Job) -> Settings:
         job.fast_math,
         job.passes,
         frozenset(job.texts),
-        job.hosts,
-        _run_options(job),
+        job.indices,
+        hosts=job.hosts,
+        run_options=_run_options(job),
     )
 
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from gristmill.build.arguments import arguments_of
 from gristmill.errors import InternalError, UserError
+from gristmill.ir.dtype import INT32
 from gristmill.ir.module import Module
 from gristmill.ir.target import Target
+from gristmill.passes.index_widths import AUTO
 from gristmill.passes.manager import RunOptions
 from gristmill.passes.pipeline import build_pipeline
 from gristmill.plugin.artifacts import Blob, KernelArgument, KernelRecord
@@ -29,6 +31,10 @@ class Settings:
     fast_math: bool = False
     passes: tuple[str, ...] = ()
     texts: frozenset[str] = frozenset()
+    indices: str = AUTO
+    """What kernels compute indices in: one of :data:`gristmill.passes.index_widths.WIDTHS`."""
+    index_limit: int = INT32.maximum
+    """The greatest index that is taken for one of 32 bits. Tests make it smaller, to see both kernels at work."""
     hosts: tuple[str, ...] = ()
     """The machines that host parts are compiled for, where the target is a device."""
     run_options: RunOptions = field(default_factory=RunOptions)
@@ -74,6 +80,8 @@ def lower(
         {
             "optimization": settings.optimization,
             "fast_math": settings.fast_math,
+            "indices": settings.indices,
+            "index_limit": settings.index_limit,
             "device_type": kind.device_type,
         },
     )

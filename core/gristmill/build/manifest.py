@@ -22,6 +22,7 @@ from gristmill.build.manifest_tables import SCHEMA, manifest_table
 from gristmill.build.manifest_text import read_document, read_text
 from gristmill.errors import Diagnostic, Note, Place, UserError, close_match
 from gristmill.ir.target import Target
+from gristmill.passes.index_widths import AUTO
 from gristmill.plugin.protocols import TargetKind
 
 MOST_DIAGNOSTICS = 100
@@ -72,11 +73,12 @@ class TargetEntry(_Located):
 @dataclass(frozen=True)
 class BuildOptions:
     """Options of the code generators: ``opt_level`` from 0 to 3; ``fast_math`` lets floats be reassociated; ``texts``
-    are the kinds of text that packs keep besides the IR."""
+    are the kinds of text that packs keep besides the IR; ``indices`` is what kernels of devices compute indices in."""
 
     opt_level: int = 3
     fast_math: bool = False
     texts: tuple[str, ...] = ()
+    indices: str = AUTO
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from gristmill.build.manifest_shapes import (
 )
 from gristmill.errors import PluginError, close_match
 from gristmill.ir.target import Target, parse_target
+from gristmill.passes.index_widths import AUTO, WIDTHS
 from gristmill.plugin.protocols import KeyDescription, TargetKind
 from gristmill.script.dialects import DIALECTS
 
@@ -186,6 +187,12 @@ _OPTION_FIELDS = (
         ListOf(Text(noun="a kind of text", rule='write it as `gristmill targets` does, such as "assembly"')),
         "Texts for people that packs keep besides the IR, such as `assembly`.",
         default=(),
+    ),
+    Field(
+        "indices",
+        Text(choices=WIDTHS),
+        "What kernels of devices compute indices in: 64 bits (`wide`), 32 (`narrow`), either as it fits (`both`).",
+        default=AUTO,
     ),
 )
 

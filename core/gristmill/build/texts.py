@@ -13,6 +13,7 @@ from gristmill.errors import Diagnostic, MissingError, PluginError, UserError
 from gristmill.ir.parser import parse_module
 from gristmill.ir.target import Target, parse_target
 from gristmill.pack import Member, PackReader
+from gristmill.passes.index_widths import AUTO, WIDTHS
 from gristmill.plugin.artifacts import Scalar
 from gristmill.plugin.protocols import TargetKind
 from gristmill.runtime.kernel_records import kernel_records
@@ -44,6 +45,7 @@ def options_entry(job: Job) -> tuple[str, str]:
     """What a pack's provenance says of the options of a target, so that its texts can be made again: key and JSON text."""
     found: dict[str, Any] = {
         "fast_math": job.fast_math,
+        "indices": job.indices,
         "opt_level": job.optimization,
         "passes": list(job.passes),
     }
@@ -95,6 +97,7 @@ def _made(pack: PackReader, member: Member, kind: str, registry: Registry) -> li
             bool(options.get("fast_math", False)),
             tuple(map(str, options.get("passes", ()))),
             frozenset((kind,)),
+            str(options.get("indices", AUTO)),
         ),
     ).blobs
     kept = [bytes(pack.blob(blob)) for blob in pack.manifest.blobs if blob.target == member.target]
@@ -133,7 +136,7 @@ def _options(provenance: Mapping[str, Scalar], target_name: str) -> dict[str, An
     target = found.get("target", {})
     if not isinstance(target, dict) or not all(isinstance(value, (str, int, float)) for value in target.values()):
         return {}
-    return found if found.get("opt_level", 3) in range(4) else {}
+    return found if found.get("opt_level", 3) in range(4) and found.get("indices", AUTO) in WIDTHS else {}
 
 
 def _unavailable(pack: PackReader, kind: str, member: Member, reason: str) -> MissingError:

@@ -11,7 +11,27 @@ from dataclasses import dataclass, field
 
 from gristmill.ir.build import less_equal
 from gristmill.ir.dtype import FLOAT64, INT32, DType
-from gristmill.ir.expr import Add, Cast, Div, Expr, FloatImm, Max, Min, Mul, Sub, Var
+from gristmill.ir.expr import (
+    Add,
+    BinaryExpr,
+    BitAnd,
+    BitOr,
+    BitXor,
+    Cast,
+    Div,
+    Expr,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    ShiftLeft,
+    ShiftRight,
+    Sub,
+    Var,
+)
 
 End = float | Expr
 """An end of a reach: a number, or a float64 expression."""
@@ -41,6 +61,8 @@ class Reach:
 class Reaches:
     """The arithmetic of reaches. ``names`` are bindings that the ``conditions`` use, in order."""
 
+    limit: int = INT32.maximum
+    """What is beyond it, or beyond ``-limit - 1``, does not fit, as the host sees it; not more than int32 has."""
     names: list[tuple[Var, Expr]] = field(default_factory=list)
     conditions: list[Expr] = field(default_factory=list)
     _checked: set[tuple[int, bool]] = field(default_factory=set)
@@ -58,13 +80,40 @@ class Reaches:
                 if (id(end), is_high) in self._checked or (reach.natural and not is_high):
                     continue
                 self._checked.add((id(end), is_high))
-                limit = FloatImm(GREATEST if is_high else LEAST, FLOAT64)
+                limit = FloatImm(float(self.limit if is_high else -self.limit - 1), FLOAT64)
                 self.conditions.append(less_equal(end, limit) if is_high else less_equal(limit, end))
             elif not LEAST <= end <= GREATEST:
                 return False
         return True
 
     # Operations
+
+    def of_operation(self, node: BinaryExpr, a: Reach, b: Reach) -> Reach | None:
+        """Of the result of an operation whose operands are of int32; None for one that is not known here."""
+        match node:
+            case Add():
+                return self.plus(a, b)
+            case Sub():
+                return self.minus(a, b)
+            case Mul():
+                return self.times(a, b)
+            case Min():
+                return self.least(a, b)
+            case Max():
+                return self.greatest(a, b)
+            case Div() | FloorDiv():
+                return self.quotient(a, b)
+            case Mod() | FloorMod():
+                return self.remainder(a, b)
+            case BitAnd() | BitOr() | BitXor():
+                return Reach.of_type(INT32)
+            case ShiftRight():
+                # From 32 on both give 0 or the sign: values of int32 have no bits there. Negative amounts do too.
+                return Reach(0.0, a.high, True) if a.natural else self.union(self.around(a), Reach.point(-1))
+            case ShiftLeft():
+                amount = b.low if isinstance(b.low, float) and b.low == b.high else -1.0
+                return self.times(a, Reach.point(1 << int(amount))) if 0 <= amount < 32 else None
+        return None
 
     def plus(self, a: Reach, b: Reach) -> Reach:
         return Reach(self.add(a.low, b.low), self.add(a.high, b.high), a.natural and b.natural)

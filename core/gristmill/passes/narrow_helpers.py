@@ -36,3 +36,8 @@ class Helpers:
 
     def add(self, copy: Function) -> None:
         self.copies.append(copy)
+
+    def drop(self, kept: int) -> None:
+        """Forget the copies after so many: what would have called them is not made."""
+        self.names.difference_update(copy.name for copy in self.copies[kept:])
+        del self.copies[kept:]

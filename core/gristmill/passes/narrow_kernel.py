@@ -21,10 +21,7 @@ from gristmill.ir.expr import (
     CallFunction,
     Cast,
     CompareExpr,
-    Div,
     Expr,
-    FloorDiv,
-    FloorMod,
     Greater,
     GreaterEqual,
     IfThenElse,
@@ -32,15 +29,10 @@ from gristmill.ir.expr import (
     Less,
     LessEqual,
     Load,
-    Max,
-    Min,
-    Mod,
     Mul,
     Negate,
     Ramp,
     Select,
-    ShiftLeft,
-    ShiftRight,
     Sub,
     Var,
 )
@@ -61,18 +53,19 @@ _WRAPPING = (Add, Sub, Mul, BitAnd, BitOr, BitXor)
 class KernelNarrowing(Mutator):
     """Visit a kernel's body after its parameters. An expression of int64 stays one for who asks with :meth:`visit`."""
 
-    def __init__(self, sizes: frozenset[Var], helpers: Helpers) -> None:
+    def __init__(self, sizes: frozenset[Var], helpers: Helpers, limit: int = INT32.maximum) -> None:
         super().__init__()
         self.sizes = sizes
+        """Parameters that are known not to be negative."""
         self.helpers = helpers
-        self.reaches = Reaches()
+        self.reaches = Reaches(limit)
         self.results: list[Reach | None] = []
         """How far what the function being narrowed returns reaches; None for a value that could not be followed."""
         self.narrow: dict[Var, Narrow] = {}
         self.small: dict[Var, Reach] = {}
         """How far parameters of narrower integers reach."""
         self.countable: set[Buffer] = set()
-        """Buffers whose number of elements is in int32, by what is checked."""
+        """Buffers whose sizes are in int32, by what is checked."""
 
     def parameter(self, param: Var) -> Var:
         """What stands for a parameter: of int64 one of int32."""
@@ -157,35 +150,8 @@ class KernelNarrowing(Mutator):
         a, b = self.exact(node.a), self.exact(node.b)
         if a is None or b is None:
             return None
-        reach = self._reach_of(node, a[1], b[1])
+        reach = self.reaches.of_operation(node, a[1], b[1])
         return None if reach is None else (_with_operands(node, a[0], b[0]), reach)
-
-    def _reach_of(self, node: BinaryExpr, a: Reach, b: Reach) -> Reach | None:
-        reaches = self.reaches
-        match node:
-            case Add():
-                return reaches.plus(a, b)
-            case Sub():
-                return reaches.minus(a, b)
-            case Mul():
-                return reaches.times(a, b)
-            case Min():
-                return reaches.least(a, b)
-            case Max():
-                return reaches.greatest(a, b)
-            case Div() | FloorDiv():
-                return reaches.quotient(a, b)
-            case Mod() | FloorMod():
-                return reaches.remainder(a, b)
-            case BitAnd() | BitOr() | BitXor():
-                return Reach.of_type(INT32)
-            case ShiftRight():
-                # From 32 on both give 0 or the sign: values of int32 have no bits there. Negative amounts do too.
-                return Reach(0.0, a.high, True) if a.natural else reaches.union(reaches.around(a), Reach.point(-1))
-            case ShiftLeft():
-                amount = b.low if isinstance(b.low, float) and b.low == b.high else -1.0
-                return reaches.times(a, Reach.point(1 << int(amount))) if 0 <= amount < 32 else None
-        return None
 
     def wrapping(self, node: Expr) -> Expr | None:
         """An int32 expression with the low 32 bits of an int64 one; None if that cannot be followed."""
@@ -281,12 +247,14 @@ class KernelNarrowing(Mutator):
         return cast(value, node.type, node.span)
 
     def _indices(self, node: Load | Store | AddressOf) -> tuple[Expr, ...]:
-        """The indices; an only one in 32 bits, for an index is within its array."""
-        if len(node.indices) == 1 and node.indices[0].dtype.element == INT64 and node.buffer in self.countable:
-            found = self.wrapping(node.indices[0])
-            if found is not None:
-                return (found,)
-        return self._sequence(node.indices)
+        """The indices, in 32 bits: each is within its array."""
+        if node.buffer not in self.countable:
+            return self._sequence(node.indices)
+        wide = [index.dtype.element == INT64 for index in node.indices]
+        narrow = [self.wrapping(index) if is_wide else None for index, is_wide in zip(node.indices, wide, strict=True)]
+        return tuple(
+            self.visit(index) if found is None else found for index, found in zip(node.indices, narrow, strict=True)
+        )
 
     def visit_Load(self, node: Load) -> Any:
         return replace(node, buffer=self.use_buffer(node.buffer), indices=self._indices(node))
@@ -360,24 +328,33 @@ class KernelNarrowing(Mutator):
     # Buffers
 
     def visit_Buffer(self, node: Buffer) -> Any:
-        shape, fits = [], True
-        for size in node.shape:
-            found = self.exact(size) if size.dtype == INT64 else None
-            fits = fits and (found is not None or size.dtype.bits <= 32)
-            # The type of constants is of no matter.
-            shape.append(self.visit(size) if found is None else size if isinstance(size, IntImm) else found[0])
-        offset = node.offset
-        if offset is not None and offset.dtype == INT64 and not isinstance(offset, IntImm):
-            found = self.exact(offset)
-            fits = fits and found is not None
-            offset = self.visit(offset) if found is None else found[0]
-        same = all(a is b for a, b in zip(shape, node.shape, strict=True)) and offset is node.offset
-        made = node if same else replace(node, shape=tuple(shape), offset=offset)
-        if not same:
+        sizes = [self._number(size) for size in node.shape]
+        strides = [self._number(stride) for stride in node.strides]
+        offset = None if node.offset is None else self._number(node.offset)
+        made = replace(
+            node,
+            shape=tuple(found for found, _ in sizes),
+            strides=tuple(found for found, _ in strides),
+            offset=None if offset is None else offset[0],
+        )
+        same = made.shape == node.shape and made.strides == node.strides and made.offset is node.offset
+        if same:
+            made = node
+        else:
             self.buffers[node] = made
-        if fits and not node.strides and node.rank <= 1:
+        if all(fits for _, fits in sizes) and (offset is None or offset[1]):
             self.countable.add(node)
         return made
+
+    def _number(self, node: Expr) -> tuple[Expr, bool]:
+        """A size, stride or offset of a buffer, and whether it is known to be in int32."""
+        if node.dtype != INT64:
+            return self.visit(node), _is_small(node.dtype)
+        found = self.exact(node)
+        # The type of constants is of no matter.
+        if isinstance(node, IntImm):
+            return node, found is not None
+        return (self.visit(node), False) if found is None else (found[0], True)
 
 
 def _with_operands(node: BinaryExpr | CompareExpr, a: Expr, b: Expr) -> Expr:

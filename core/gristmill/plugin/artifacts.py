@@ -32,6 +32,8 @@ class Capabilities:
     native_operations: frozenset[str] = frozenset()
     vector_bytes: int = 16
     """Width of the widest vector register that code should use."""
+    slow_int64: bool = False
+    """Whether arithmetic of int64 takes several times as long as that of int32, so that kernels are made for both."""
     is_device: bool = False
     """Whether kernels are launched over threads and blocks (rather than run by the calling CPU thread)."""
     recursion: bool = True

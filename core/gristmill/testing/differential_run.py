@@ -2,8 +2,9 @@
 
 Seeds can be shared among processes (``--shard 2/4``), and a run that was stopped goes on where it was (``--resume FILE``).
 Each failing program is kept as a file, made as small as could be. Optional passes are on for one seed and off for the
-next, and host functions run compiled for two seeds and on the executor for the next two. Warnings are failures: a Vulkan
-device gives what the validation layer says as warnings.
+next, and host functions run compiled for two seeds and on the executor for the next two. Of kernels in 32 and in 64 bits,
+all launches of six seeds take the one that fits, of the next six mostly and then always the other. Warnings are failures:
+a Vulkan device gives what the validation layer says as warnings.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from functools import partial
 from pathlib import Path
 
 from gristmill.files import replace_file
-from gristmill.ir.dtype import FLOAT32, FLOAT64, SCALARS
+from gristmill.ir.dtype import FLOAT32, FLOAT64, INT32, SCALARS
 from gristmill.ir.target import Target, parse_target
+from gristmill.passes.index_widths import BOTH
 from gristmill.testing.device_programs import DEVICE_CONSTRUCTS, random_device_program
 from gristmill.testing.on_device import DeviceBackend, flushes_denormals
 from gristmill.testing.programs import CONSTRUCTS, differential, random_program
@@ -37,9 +39,12 @@ ON_DEVICES = CONSTRUCTS - {"recursion", "result"}
 WITH_DENORMALS = frozenset({"denormals", "view"})
 """What makes denormals of float32, for devices that flush them."""
 
+INDEX_LIMITS = (INT32.maximum, 12, -1)
+"""Up to which index launches take kernels in 32 bits: nearly all, some of them, only those that have no other kernel."""
+
 Make = Callable[[int], RandomProgram]
-Choice = tuple[int, bool, bool]
-"""Optimization, whether host functions are interpreted, whether the verifier runs between passes."""
+Choice = tuple[int, bool, bool, int]
+"""Optimization, whether host functions are interpreted, whether the verifier runs between passes, the index limit."""
 
 
 @dataclass
@@ -56,7 +61,8 @@ class Progress:
 
 def choice_of(seed: int) -> Choice:
     """How the program of a seed is built and run."""
-    return 3 if seed % 2 else 0, seed // 2 % 2 == 1, seed % VERIFIED == 0
+    limit = INDEX_LIMITS[seed // 6 % len(INDEX_LIMITS)]
+    return 3 if seed % 2 else 0, seed // 2 % 2 == 1, seed % VERIFIED == 0, limit
 
 
 def make_for(backend: DeviceBackend, kind: str, constructs: frozenset[str]) -> Make:
@@ -84,17 +90,19 @@ class Run:
 
     def __init__(self, first: DeviceBackend, make: Make, folder: Path | None) -> None:
         registry = first.registry
-        choices = itertools.product((0, 3), (False, True), (False, True))
+        choices = itertools.product((0, 3), (False, True), (False, True), INDEX_LIMITS)
         self.backends = {
-            (optimization, interpreted, verify): DeviceBackend(
+            (optimization, interpreted, verify, limit): DeviceBackend(
                 first.target,
                 first.device,
                 optimization=optimization,
                 interpreted=interpreted,
                 registry=registry,
                 verify=verify,
+                indices=BOTH,
+                index_limit=limit,
             )
-            for optimization, interpreted, verify in choices
+            for optimization, interpreted, verify, limit in choices
         }
         self.make = make
         self.folder = folder
@@ -105,7 +113,8 @@ class Run:
         report = differential([seed], self.backends[choice], make=self.make)
         if not report.failures:
             return ""
-        told = f"; optimization {choice[0]}, host functions {'interpreted' if choice[1] else 'compiled'}\n"
+        told = f"; optimization {choice[0]}, host functions {'interpreted' if choice[1] else 'compiled'}"
+        told += f", indices of 32 bits up to {choice[3]}\n"
         text = told + str(report.failures[0])
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)

@@ -12,9 +12,11 @@ from gristmill.build.assemble import assemble
 from gristmill.build.compile import Compiled, Job
 from gristmill.build.generation import Generated, Settings, generate
 from gristmill.codegen.context_table import DEVICE_KIND
+from gristmill.ir.dtype import INT32
 from gristmill.ir.module import Module
 from gristmill.ir.parser import parse_module
 from gristmill.ir.target import Target, parse_target
+from gristmill.passes.index_widths import AUTO
 from gristmill.passes.manager import RunOptions
 from gristmill.plugin.registry import Registry
 from gristmill.runtime import LoadedPack, Runtimes, load
@@ -32,7 +34,8 @@ class DeviceBackend:
     An object of this class is a :data:`~gristmill.testing.programs.differential.Backend`. ``target`` is a target's text
     (``"vulkan:1.2+address"``) or a Target, ``device`` the name of a device, or one that is open. ``optimization`` 0 leaves
     out the optional passes. Host functions run compiled, or (``interpreted``) on the executor, as they do where no host
-    part fits. The module is verified between passes unless ``verify`` is off.
+    part fits. The module is verified between passes unless ``verify`` is off. ``indices`` is what kernels compute indices in
+    (as in ``kernels.toml``); where there are two kernels, those above ``index_limit`` have the wide one launched.
 
     Raises UserError for a target that is none, MissingError for a device that is not here.
     """
@@ -46,6 +49,8 @@ class DeviceBackend:
         interpreted: bool = False,
         registry: Registry | None = None,
         verify: bool = True,
+        indices: str = AUTO,
+        index_limit: int = INT32.maximum,
     ) -> None:
         self.registry = registry or Registry.installed()
         named = parse_target(target) if isinstance(target, str) else target
@@ -54,6 +59,8 @@ class DeviceBackend:
         self.settings = Settings(
             "program",
             optimization,
+            indices=indices,
+            index_limit=index_limit,
             hosts=() if interpreted else (host,),
             run_options=RunOptions(verify=verify),
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gristmill.ir.dtype import INT32
+from gristmill.passes.index_widths import AUTO
 from gristmill.plugin.registry import Registry
 from gristmill.testing.on_device import DeviceBackend, has_host_part
 
@@ -23,6 +25,8 @@ class ReferenceBackend(DeviceBackend):
         registry: Registry | None = None,
         verify: bool = True,
         target: str = "reference",
+        indices: str = AUTO,
+        index_limit: int = INT32.maximum,
     ) -> None:
         super().__init__(
             target,
@@ -31,4 +35,6 @@ class ReferenceBackend(DeviceBackend):
             interpreted=interpreted,
             registry=registry,
             verify=verify,
+            indices=indices,
+            index_limit=index_limit,
         )
