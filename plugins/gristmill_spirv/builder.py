@@ -17,6 +17,8 @@ MAGIC: Final = 0x07230203
 GENERATOR: Final = 0
 """Word of the header that names the tool; 0 is for tools that Khronos has not registered."""
 _LONGEST_INSTRUCTION: Final = 0xFFFF
+_LONGEST_NAME: Final = 240
+"""Bytes: the validation layer takes entry points of less than 256, and names in instructions are for people."""
 
 
 class Section(IntEnum):
@@ -33,6 +35,11 @@ class Section(IntEnum):
     ANNOTATIONS = 8
     GLOBALS = 9
     FUNCTIONS = 10
+
+
+def short_name(name: str) -> str:
+    """A name, or as much of its beginning as instructions and drivers take."""
+    return name.encode()[:_LONGEST_NAME].decode(errors="ignore")
 
 
 def text_words(text: str) -> list[int]:
@@ -126,11 +133,11 @@ class ModuleBuilder:
 
     def name(self, target: int, text: str) -> None:
         """Say what an id is called in the source."""
-        self.write(Section.NAMES, Op.Name, (target, *text_words(text)))
+        self.write(Section.NAMES, Op.Name, (target, *text_words(short_name(text))))
 
     def name_member(self, target: int, member: int, text: str) -> None:
         """Say what a member of a structure is called in the source."""
-        self.write(Section.NAMES, Op.MemberName, (target, member, *text_words(text)))
+        self.write(Section.NAMES, Op.MemberName, (target, member, *text_words(short_name(text))))
 
     def decorate(self, target: int, decoration: Decoration, *operands: int) -> None:
         """Decorate an id, once."""

@@ -30,6 +30,7 @@ class SPIRVGenerator:
         from gristmill.codegen.exchanges import check_exchanges
         from gristmill.codegen.kernel_records import kernel_record, kernels_of
         from gristmill.passes.deep import run_deep
+        from gristmill_spirv.builder import short_name
         from gristmill_spirv.disassembly import text_of_blob
         from gristmill_spirv.kernels import write_kernel
         from gristmill_spirv.limits import check_limits
@@ -44,6 +45,8 @@ class SPIRVGenerator:
         features: set[str] = set()
         for function in kernels_of(module):
             record = kernel_record(function, module)
+            # Each kernel has a module of its own, so entry points may have equal names.
+            record = replace(record, entry=short_name(record.entry))
             check_limits(function, record, profile)
             written = run_deep(partial(write_kernel, module, function, profile, record.block), function)
             if written.shared_bytes > profile.shared_memory:
@@ -79,7 +82,7 @@ class SPIRVGenerator:
                 kind="spirv",
                 target=str(target),
                 data=data,
-                entry_points=tuple(record.entry for record in records),
+                entry_points=tuple(dict.fromkeys(record.entry for record in records)),
                 kernels=tuple(records),
                 requirements={
                     "spirv": _version(profile.spirv),

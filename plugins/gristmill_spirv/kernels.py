@@ -25,7 +25,7 @@ from gristmill.ir.functor import walk
 from gristmill.ir.module import Function, Module
 from gristmill.ir.stmt import Barrier, BarrierScope
 from gristmill_spirv.asserts import texts_of
-from gristmill_spirv.builder import ModuleBuilder, Section, text_words
+from gristmill_spirv.builder import ModuleBuilder, Section, short_name, text_words
 from gristmill_spirv.context import FunctionContext, KernelModule
 from gristmill_spirv.enumerants import (
     AddressingModel,
@@ -132,7 +132,7 @@ def _entry_point(state: KernelModule, writer: FunctionWriter) -> None:
     variables = state.interface.variables
     if profile.spirv < (1, 4):
         variables = [found for found in variables if found in state.interface.inputs]
-    name = state.kernel.facts.symbol or state.kernel.name
+    name = short_name(state.kernel.facts.symbol or state.kernel.name)
     operands = (ExecutionModel.GLCompute, writer.id, *text_words(name), *variables)
     builder.write(Section.ENTRY_POINTS, Op.EntryPoint, operands)
     operands = (writer.id, ExecutionMode.LocalSize, *known_size(state))

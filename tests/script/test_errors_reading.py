@@ -296,6 +296,12 @@ def größe(x: T.Buffer((8,), "float32")):
     ^^^^^ GM0238 private=True
     x[0] = 1
 """,
+    "public function with a long name": f"""
+@T.prim_func
+def {"f" * 201}(x: T.Buffer((8,), "float32")):
+    {"^" * 201} GM0238 at most 200
+    x[0] = 1
+""",
     "number of strides": """
 @T.prim_func
 def f(x: T.Buffer((8, 8), "float32", strides=(8,))):

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gristmill.errors import Unsupported, UserError
@@ -422,6 +423,23 @@ def scaled(factor: T.float32, k: T.int64) -> T.float32:
     assert {line.split()[-1].strip('"') for line in of(lines, "OpMemberName")} == {"size", "x_data", "y_data"}
     assert of(lines, "OpString")[0].endswith('"kernel.py"')
     assert {line.split()[2] for line in of(lines, "OpLine")} >= {"5", "13", "15", "17"}
+
+
+def test_names_of_any_length(parsed: Callable[..., Any], on_vulkan: Callable[..., Any]) -> None:
+    """More than an instruction can hold, or the validation layer takes for an entry point."""
+    function, array, size, local = "f" * 200, "x" * 270_000, "n" * 270_000, "é" * 1000
+    source = f"""
+@T.prim_func
+def {function}({array}: T.Buffer(("{size}",), "int32"), count: T.int32):
+    for i in range({size}):
+        {local} = {array}[i]
+        while {local} < count:
+            {local} = {local} * 2 + 1
+        {array}[i] = {local}
+"""
+    x = np.arange(10, dtype=np.int32)
+    on_vulkan()(parsed(source), function, [x, 5])
+    assert x.tolist() == [7, 7, 5, 7, 9, 5, 6, 7, 8, 9]
 
 
 def test_operations_are_not_contracted(text: Callable[..., list[str]]) -> None:

@@ -15,7 +15,7 @@ from gristmill.script.names import plan_names
 from gristmill.script.parallel_writes import check_parallel_writes
 from gristmill.script.signature import read_signature
 from gristmill.script.statements import lower_list
-from gristmill.script.values import Callee, is_symbol
+from gristmill.script.values import LONGEST_SYMBOL, Callee, is_symbol
 
 
 def sign(context: Context, callee: Callee) -> None:
@@ -62,12 +62,14 @@ def _summary(node: ast.FunctionDef) -> str:
 def _check_symbol(context: Context, callee: Callee, symbol: str) -> None:
     """An exported name must be one for C; inside a module any name of Python will do."""
     if not is_symbol(symbol):
+        shown = symbol if len(symbol) <= LONGEST_SYMBOL else f"{symbol[:40]}..."
+        is_long = len(symbol) > LONGEST_SYMBOL
         raise context.mistake(
             "GM0238",
             context.source.name_place(callee.node),
-            f"the public function `{symbol}` cannot be exported under that name",
-            label="not a name for C",
-            hint="use letters a to z, digits and _; or write `@T.prim_func(private=True)`, or "
+            f"the public function `{shown}` cannot be exported under that name",
+            label=f"{len(symbol)} characters" if is_long else "not a name for C",
+            hint=f"use at most {LONGEST_SYMBOL} of the letters a to z, digits and _; or write `@T.prim_func(private=True)`, or "
             '`T.func_attr({"global_symbol": "name"})`',
         )
 

@@ -189,9 +189,13 @@ class Callee:
     """``new``, ``signing``, ``signed``, ``lowering``, ``done`` or ``wrong``."""
 
 
+LONGEST_SYMBOL = 200
+"""Characters of an exported name: with what is added for kernels, that is what loaders and drivers take."""
+
+
 def is_symbol(name: str) -> bool:
-    """Whether a function can be exported under a name: one of C."""
-    return name.isascii() and name.isidentifier()
+    """Whether a function can be exported under a name: one of C, and not too long."""
+    return name.isascii() and name.isidentifier() and len(name) <= LONGEST_SYMBOL
 
 
 def describe(value: Value) -> str:
