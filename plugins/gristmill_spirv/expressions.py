@@ -13,6 +13,7 @@ from gristmill_spirv.atomics import atomic
 from gristmill_spirv.calls import call_function
 from gristmill_spirv.context import FunctionContext
 from gristmill_spirv.dot_products import FEATURE
+from gristmill_spirv.dot_products import OPERATIONS as DOT_PRODUCTS
 from gristmill_spirv.enumerants import Op
 from gristmill_spirv.exchanges import EXCHANGES, exchange
 from gristmill_spirv.operations import NATIVE
@@ -208,8 +209,8 @@ class Expressions(Functor[Lanes], over=EXPRESSIONS):
             return atomic(self.context, node)
         if node.op.name in EXCHANGES:
             return exchange(self.context, node)
-        if node.op.name == "dot4":
-            self.context.kernel.require(FEATURE, "`dot4`", node.span)
+        if node.op.name in DOT_PRODUCTS:
+            self.context.kernel.require(FEATURE, f"`{node.op.name}`", node.span)
         emit = NATIVE.get(node.op.name)
         if emit is None:
             raise refused_operation(node.op.name, node.dtype, self.context.kernel.profile.target, node.span)

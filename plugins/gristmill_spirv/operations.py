@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from gristmill.ir.dtype import DType
 from gristmill_spirv import floats, integers
-from gristmill_spirv.dot_products import dot4
+from gristmill_spirv.dot_products import OPERATIONS as DOT_PRODUCTS
 from gristmill_spirv.enumerants import Op
 from gristmill_spirv.function_writer import FunctionWriter
 from gristmill_spirv.glsl450 import GLSL450
@@ -71,10 +71,10 @@ NATIVE: Mapping[str, Emit] = {
     "clz": integers.leading_zeros,
     "ctz": integers.trailing_zeros,
     "likely": _same,
-    "dot4": dot4,
+    **DOT_PRODUCTS,
     "quotient": integers.quotient,
     "remainder": integers.remainder,
     "shift_left": _shift_left,
     "shift_right": _shift_right,
 }
-"""Operation name to the function that writes one lane of it. ``dot4`` is there only where the target states it."""
+"""Operation name to the function that writes one lane of it."""

@@ -19,6 +19,7 @@ from gristmill.plugin.device_limits import LAUNCH_LIMITS, check_limits, filled_i
 from gristmill.plugin.protocols import FROM_DEVICE, KeyDescription, TargetKind
 from gristmill.plugin.target_data import device_limits, target_table
 from gristmill_spirv.dot_products import FEATURE as DOT_PRODUCT
+from gristmill_spirv.dot_products import OPERATIONS as DOT_PRODUCTS
 from gristmill_spirv.operations import NATIVE
 from gristmill_spirv.profile import Profile
 
@@ -159,7 +160,7 @@ def capabilities(target: Target) -> Capabilities:
         with_limits_of(target, device_limits(NAME)),
         dtypes=frozenset(dtypes),
         slow_int64=True,
-        native_operations=frozenset(NATIVE) - (set() if DOT_PRODUCT in target.features else {"dot4"}),
+        native_operations=frozenset(NATIVE) - (set() if DOT_PRODUCT in target.features else DOT_PRODUCTS.keys()),
         warp_size=_subgroup_size(target),
         warp_shuffles=bool(_subgroup_size(target)) and set(target.features) >= _EXCHANGES,
     )

@@ -156,6 +156,10 @@ def f(a: T.Buffer(("n",), "int32"), b: T.Buffer(("n",), "int32"), c: T.Buffer(("
         c[i] = T.dp4a(a[i], b[i], c[i])
     for i in T.vectorized(8):
         u[i] = T.dp4a(u[i], u[i], u[i])
+    for i in range(n):
+        c[i] = T.dp4a(a[i], u[i], c[i])
+    for i in T.vectorized(8):
+        c[i] = T.dp4a(u[i], b[i], c[i])
 """,
         [("int32", (50,)), ("int32", (50,)), ("int32", (50,)), ("uint32", (50,))],
     ),

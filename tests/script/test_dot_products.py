@@ -45,10 +45,33 @@ def test_unsigned_bytes() -> None:
     assert more[0] == 4 * 255 * 255 + 3
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "T.dp4a(x[0:4], u[0:4], 5)",
+        "T.dp4a(u[0:4], x[0:4], 5)",
+        'T.dp4a(w[0], T.reinterpret("uint32", u[0:4])) + 5',
+        'T.call_pure_extern("int32", "__dp4a", x[0:4], u[0:4], 5)',
+    ],
+)
+def test_signed_bytes_by_unsigned_ones(value: str) -> None:
+    module = parse_source(HEADER + f"    out[0] = {value}\n", "kernel.py").module
+    check(module)
+    assert "dot4_mixed" in repr(module.functions[0].body)
+    x, u = np.array([-128, 127, 3, -1] * 2, np.int8), np.array([255, 128, 0, 200] * 2, np.uint8)
+    out = np.zeros(2, np.int32)
+    execute(module, "f", [x, x, u, x.view(np.int32), out, out.view(np.uint32)])
+    assert out[0] == int(np.dot(x[:4].astype(int), u[:4].astype(int))) + 5
+
+
 CASES = {
-    "signs that differ": """
-    out[0] = T.dp4a(x[0:4], u[0:4])
-                            ^^^^^^ GM0347 read its bits as others
+    "bytes of a float": """
+    out[0] = T.dp4a(x[0:4], T.float32(1))
+                            ^^^^^^^^^^^^ GM0347 load four neighbours
+""",
+    "a sum of mixed signs that does not fit": """
+    out[0] = T.dp4a(x[0:4], u[0:4], more[0])
+                                    ^^^^^^^ GM0262 if the loss is meant
 """,
     "eight bytes": """
     out[0] = T.dp4a(x[0:8], y[0:8])

@@ -204,10 +204,11 @@ def _fold_integer_call(name: str, args: list[int], dtype: DType) -> Number | Non
             return (pattern & -pattern).bit_length() - 1 if pattern else bits
         case "abs":
             return dtype.wrap(abs(a))
-        case "dot4":
-            return dtype.wrap(
-                args[2] + sum(x * y for x, y in zip(_bytes(a, dtype), _bytes(args[1], dtype), strict=True))
-            )
+        case "dot4" | "dot4_mixed":
+            is_mixed = name == "dot4_mixed"
+            left = _bytes(pattern, is_mixed or dtype.is_signed)
+            right = _bytes(args[1] & ((1 << bits) - 1), dtype.is_signed and not is_mixed)
+            return dtype.wrap(args[2] + sum(x * y for x, y in zip(left, right, strict=True)))
         case "quotient" if _may_divide(a, args[1], dtype):
             return truncated_quotient(a, args[1])
         case "remainder" if _may_divide(a, args[1], dtype):
@@ -219,10 +220,9 @@ def _fold_integer_call(name: str, args: list[int], dtype: DType) -> Number | Non
     return None
 
 
-def _bytes(word: int, dtype: DType) -> list[int]:
-    """The bytes of a word, the lowest first, with their signs in a signed type."""
-    found = word.to_bytes(4, "little", signed=dtype.is_signed)
-    return [byte - (byte >> 7 << 8) if dtype.is_signed else byte for byte in found]
+def _bytes(word: int, is_signed: bool) -> list[int]:
+    """The bytes of 32 bits, the lowest first."""
+    return [byte - (byte >> 7 << 8) if is_signed else byte for byte in word.to_bytes(4, "little")]
 
 
 def _may_divide(a: int, b: int, dtype: DType) -> bool:

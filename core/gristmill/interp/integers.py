@@ -22,12 +22,14 @@ def wrapping_to(dtype: DType) -> Callable[[int], int]:
     return lambda value: ((value + half) & mask) - half
 
 
-def dot_of_bytes(a: int, b: int, total: int, is_signed: bool) -> int:
+def dot_of_bytes(a: int, b: int, total: int, a_is_signed: bool, b_is_signed: bool) -> int:
     """The total and the four products of the bytes of two words, which wraps only where the caller wraps it."""
-    size = (a.to_bytes(4, "little", signed=is_signed), b.to_bytes(4, "little", signed=is_signed))
-    for one, other in zip(*size, strict=True):
-        if is_signed:
-            one, other = one - (one >> 7 << 8), other - (other >> 7 << 8)
+    for place in range(0, 32, 8):
+        one, other = a >> place & 255, b >> place & 255
+        if a_is_signed:
+            one -= one >> 7 << 8
+        if b_is_signed:
+            other -= other >> 7 << 8
         total += one * other
     return total
 

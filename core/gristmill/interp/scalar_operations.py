@@ -245,9 +245,10 @@ class ScalarOperations:
                 return args[0]
             high = max(abs(args[0].low), abs(args[0].high))
             return self.wrapped(f"abs({texts})", dtype, depth, 0, high)
-        if name == "dot4":
+        if name in ("dot4", "dot4_mixed"):
             most = 4 << 16
-            text = f"dot4({texts}, {source.is_signed})"
+            is_mixed = name == "dot4_mixed"
+            text = f"dot4({texts}, {is_mixed or source.is_signed}, {source.is_signed and not is_mixed})"
             return self.wrapped(text, dtype, depth, args[2].low - most, args[2].high + most)
         if name in ("popcount", "clz", "ctz"):
             return Value(f"{name}({texts}, {(1 << source.bits) - 1})", dtype, depth, 0, source.bits)

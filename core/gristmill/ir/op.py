@@ -129,6 +129,12 @@ DOT_PRODUCTS = (
         Operands.WORD,
         3,
     ),
+    _exact(
+        "dot4_mixed",
+        "c and the four products of the bytes of a, which are signed, with those of b, which are not; wraps",
+        Operands.WORD,
+        3,
+    ),
 )
 
 HINTS = (_exact("likely", "a itself, which is usually true", Operands.BOOL),)

@@ -12,9 +12,8 @@
   benchmarks/mathlib_accuracy.py), special values as :mod:`gristmill.ir.op` says; those that the operation table calls
   exact are exact.
 
-All but ``dot4``, of integers, exist for float32 and float64. The functions of float32 use no float64 (``fma`` only where it
-may), but
-``sin``, ``cos`` and ``fmod`` use 64-bit integers.
+All but ``dot4`` and ``dot4_mixed``, of integers, exist for float32 and float64. The functions of float32 use no float64
+(``fma`` only where it may), but ``sin``, ``cos`` and ``fmod`` use 64-bit integers.
 
 A back end passes the operations that its machine has (:data:`USUALLY_NATIVE` and perhaps more) to the pass, and those
 stay calls.
@@ -82,8 +81,8 @@ def function_for(op_name: str, dtype: DType, *, float64: bool = True) -> Functio
     """
     if op_name == "fma":
         return fused.fma(dtype, float64)
-    if op_name == "dot4":
-        return integer_dot.dot4(dtype)
+    if op_name in ("dot4", "dot4_mixed"):
+        return (integer_dot.dot4 if op_name == "dot4" else integer_dot.dot4_mixed)(dtype)
     maker = _MAKERS.get(op_name)
     return None if maker is None else maker(dtype)
 

@@ -34,19 +34,16 @@ def _dp4a(context: Context, call: ast.Call) -> Value:
 def dot_product(context: Context, call: ast.Call, nodes: Sequence[ast.expr]) -> Expr:
     """The operation on two values of four bytes, and perhaps a sum so far."""
     a, b = (_word(context, node) for node in nodes[:2])
+    name, dtype = "dot4", a.dtype
     if a.dtype != b.dtype:
-        raise context.mistake(
-            "GM0347",
-            nodes[1],
-            f"the bytes of one operand are signed and those of the other are not ({a.dtype} and {b.dtype})",
-            label=str(b.dtype),
-            hint=f'read its bits as others: `T.reinterpret("{a.dtype}", ...)`, if no value is above 127',
-        )
-    dtype = a.dtype
+        # Signed bytes by unsigned ones, in either order.
+        a, b = (a, b) if a.dtype == INT32 else (b, a)
+        name, dtype = "dot4_mixed", INT32
+        b = Reinterpret(INT32, b.value if isinstance(b, Reinterpret) else b, b.span)
     total: Expr = const(0, dtype, context.span(call))
     if len(nodes) > 2:
         total = fit(context, nodes[2], operand(context, nodes[2]), dtype, "the sum", "")
-    return build_call("dot4", a, b, total, span=context.span(call))
+    return build_call(name, a, b, total, span=context.span(call))
 
 
 def _word(context: Context, node: ast.expr) -> Expr:

@@ -30,7 +30,7 @@ _SURFACE = frozenset(
     name
     for name, op in OPS.items()
     if op.pure and op.result is not Result.STATED and name not in ("quotient", "remainder")
-) - {"shift_left", "shift_right", "dot4"}
+) - {"shift_left", "shift_right", "dot4", "dot4_mixed"}
 
 
 def _intrinsic(context: Context, call: ast.Call) -> Value:

@@ -155,7 +155,7 @@ class ExpressionMaker:
             return kind(self.make(dtype, depth), self.make(dtype, depth))
         if roll < 0.9:
             return self.chance.pick((e.Negate, e.BitNot))(self.make(dtype, depth))
-        name = self.chance.pick((*_BITS, "dot4") if dtype.bits == 32 else _BITS)
+        name = self.chance.pick((*_BITS, "dot4", "dot4_mixed") if dtype.bits == 32 else _BITS)
         return call(name, *(self.make(dtype, depth) for _ in range(OPS[name].arity)))
 
     def floating(self, dtype: DType, depth: int) -> e.Expr:
