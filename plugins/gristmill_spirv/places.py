@@ -4,7 +4,8 @@ A pointer of the language is a :class:`Place`, known when the code is written; t
 time is a number of bytes. There are four kinds:
 
 * :class:`BoundPlace`: a storage buffer by its binding. Its variables are arrays of unsigned integers, one variable for
-  each width of element that is used, so views with other element types are nothing special.
+  each width of element that is used, so views with other element types are nothing special; of floats only for
+  instructions that want them.
 * :class:`AddressPlace`: an address (PhysicalStorageBuffer64).
 * :class:`VariablePlace`: shared or local memory: an array of a type of register, whose elements keep their type. A view
   with another type sees the bits, as long as its elements are as wide.
@@ -28,7 +29,7 @@ from gristmill_spirv.registers import register_type, word, word_constant
 
 @dataclass(slots=True)
 class Binding:
-    """A storage buffer of the kernel, and the variables made for it by width of element in bits."""
+    """A storage buffer of the kernel, and the variables made for it by the type of their elements."""
 
     number: int
     name: str
@@ -95,15 +96,14 @@ class Interface:
         self.coherent: dict[int, int] = {}
         """By the type of an element, the structure whose only member is one, and coherent."""
 
-    def storage_variable(self, writer: FunctionWriter, binding: Binding, bits: int) -> int:
-        """The variable that sees a storage buffer as an array of unsigned integers; negative: of vectors of words."""
-        found = binding.variables.get(bits)
+    def storage_variable(self, writer: FunctionWriter, binding: Binding, element: int, size: int) -> int:
+        """The variable that sees a storage buffer as an array of elements of a type, which have so many bytes."""
+        found = binding.variables.get(element)
         if found is not None:
             return found
         module = writer.module
-        element = _element(writer, bits)
         array = module.fresh(Op.TypeRuntimeArray, element)
-        module.decorate(array, Decoration.ArrayStride, abs(bits) // 8)
+        module.decorate(array, Decoration.ArrayStride, size)
         block = module.fresh(Op.TypeStruct, array)
         module.decorate(block, Decoration.Block)
         module.decorate_member(block, 0, Decoration.Offset, 0)
@@ -115,7 +115,7 @@ class Interface:
         if self.shares_global and module.memory_model is MemoryModel.GLSL450:
             module.decorate(variable, Decoration.Coherent)
         module.name(variable, binding.name)
-        binding.variables[bits] = variable
+        binding.variables[element] = variable
         self.variables.append(variable)
         return variable
 
@@ -209,21 +209,22 @@ def _located(
     writer: FunctionWriter, interface: Interface, place: BoundPlace | AddressPlace, index: int, bits: int
 ) -> tuple[int, ...]:
     """A pointer to an element of global memory, and the operands that an access of it ends with."""
-    if isinstance(place, BoundPlace):
-        return (_bound_pointer(writer, interface, place, index, bits), *access(writer))
     size = abs(bits) // 8
+    if isinstance(place, BoundPlace):
+        return (_bound_pointer(writer, interface, place, index, _element(writer, bits), size), *access(writer))
     pointer = _pointer_at(writer, interface, _element(writer, bits), place.address, index, size)
     return (pointer, *access(writer, size))
 
 
-def _bound_pointer(writer: FunctionWriter, interface: Interface, place: BoundPlace, index: int, bits: int) -> int:
-    variable = interface.storage_variable(writer, place.binding, bits)
-    type_ = writer.module.pointer(StorageClass.StorageBuffer, _element(writer, bits))
-    bits = abs(bits)
+def _bound_pointer(
+    writer: FunctionWriter, interface: Interface, place: BoundPlace, index: int, element: int, size: int
+) -> int:
+    variable = interface.storage_variable(writer, place.binding, element, size)
+    type_ = writer.module.pointer(StorageClass.StorageBuffer, element)
     if place.offset:
         start = place.offset
-        if bits > 8:
-            shift = word_constant(writer, (bits // 8).bit_length() - 1)
+        if size > 1:
+            shift = word_constant(writer, size.bit_length() - 1)
             start = writer.value(Op.ShiftRightLogical, word(writer), start, shift)
         index = writer.value(Op.IAdd, word(writer), start, index)
     return writer.value(Op.AccessChain, type_, variable, word_constant(writer, 0), index)
@@ -298,9 +299,14 @@ def element_pointer(writer: FunctionWriter, interface: Interface, place: Place, 
     return _located(writer, interface, place, index, bits)[0]
 
 
-def float_pointer(writer: FunctionWriter, interface: Interface, place: AddressPlace, index: int) -> int:
-    """A pointer to an element of global memory as a float32."""
-    return _pointer_at(writer, interface, writer.module.type_float(32), place.address, index, 4)
+def float_pointer(
+    writer: FunctionWriter, interface: Interface, place: BoundPlace | AddressPlace, index: int, bits: int
+) -> int:
+    """A pointer to an element of global memory as a float of so many bits."""
+    element = writer.module.type_float(bits)
+    if isinstance(place, BoundPlace):
+        return _bound_pointer(writer, interface, place, index, element, bits // 8)
+    return _pointer_at(writer, interface, element, place.address, index, bits // 8)
 
 
 # Words ----------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gristmill.errors import Unsupported
+from gristmill.errors import GristmillError, Unsupported
 from gristmill.interp import Executor
 from gristmill.testing.programs.comparison import bits
 
@@ -168,14 +168,118 @@ def test_capabilities_are_those_that_are_used(parsed: Callable[..., Any], writte
     assert "atomic_shared_int64" in written(parsed(own_elements("float64", "shared")), target).features
 
 
+SUMS = """
+@T.prim_func
+def f(total: T.Buffer((40,), "{dtype}"), before: T.Buffer((40, 64), "{dtype}")):
+    for b in T.thread_binding(40, thread="blockIdx.x"):
+        for t in T.thread_binding(64, thread="threadIdx.x"):
+            s = T.alloc_buffer((4,), "{dtype}", scope="{scope}")
+            if t < 4:
+                s[t] = T.{dtype}(t)
+            T.tvm_storage_sync("shared")
+            before[b, t] = T.atomic_add(s[t % 4], 0.5)
+            T.tvm_storage_sync("shared")
+            if t < 4:
+                T.atomic_add(total[b % 8], s[t] + before[b, t] * 0)
+                {more}
+"""
+ALL_SUMS = "+atomic_float32_add+atomic_shared_float32_add"
+
+
+def instructions(found: Any, disassembled: Callable[..., Any]) -> int:
+    return sum("OpAtomicFAddEXT" in line for line in disassembled(found.data))
+
+
+@pytest.mark.parametrize("target", ["vulkan", "vulkan:1.2", "vulkan:1.2+address", "vulkan:1.2+vulkan_memory_model"])
 def test_sums_of_float32_by_an_instruction(
-    parsed: Callable[..., Any], written: Callable[..., Any], disassembled: Callable[..., Any]
+    target: str,
+    parsed: Callable[..., Any],
+    written: Callable[..., Any],
+    disassembled: Callable[..., Any],
+    on_vulkan: Callable[..., Any],
 ) -> None:
-    module = parsed(own_elements("float32", "global"))
-    found = written(module, FLOAT_SUMS)
-    assert "atomic_float32_add" in found.features
-    assert sum("OpAtomicFAddEXT" in line for line in disassembled(found.data)) == 2
-    assert "atomic_float32_add" not in written(parsed(own_elements("float32", "shared")), FLOAT_SUMS).features
+    """In global and in shared memory, each where the target states it; the results are the same."""
+    module = parsed(SUMS.format(dtype="float32", scope="shared", more="pass"))
+    features = {"atomic_float32_add", "atomic_shared_float32_add"}
+    for stated in (set(), {"atomic_float32_add"}, {"atomic_shared_float32_add"}, features):
+        name = "".join(f"+{feature}" for feature in sorted(stated))
+        found = written(module, target + name)
+        assert found.features & features == stated
+        assert instructions(found, disassembled) == len(stated)
+    given = [np.zeros(40, np.float32), np.zeros((40, 64), np.float32)]
+    expected = [array.copy() for array in given]
+    Executor(module).call("f", expected)
+    on_vulkan(target + ALL_SUMS)(module, "f", given)
+    # Which thread came first differs.
+    np.testing.assert_array_equal(given[0], expected[0])
+    np.testing.assert_array_equal(np.sort(given[1], 1), np.sort(expected[1], 1))
+
+
+def test_sums_with_other_operations_on_shared_floats(
+    parsed: Callable[..., Any],
+    written: Callable[..., Any],
+    disassembled: Callable[..., Any],
+    on_vulkan: Callable[..., Any],
+) -> None:
+    """Where they are exchanged too, or their size is the launch's, they lie there as integers, and sums are exchanges."""
+    target = f"vulkan:1.2{ALL_SUMS}"
+    for scope, more in (("shared", "T.atomic_exchange(s[t], 0.0)"), ("shared.dyn", "pass")):
+        module = parsed(SUMS.format(dtype="float32", scope=scope, more=more))
+        found = written(module, target)
+        assert "atomic_shared_float32_add" not in found.features
+        assert instructions(found, disassembled) == 1
+        given = [np.zeros(40, np.float32), np.zeros((40, 64), np.float32)]
+        expected = [array.copy() for array in given]
+        Executor(module).call("f", expected)
+        on_vulkan(target)(module, "f", given)
+        np.testing.assert_array_equal(given[0], expected[0])
+
+
+def test_sums_through_a_view_of_shared_integers(
+    parsed: Callable[..., Any], on_vulkan: Callable[..., Any], written: Callable[..., Any]
+) -> None:
+    source = """
+@T.prim_func
+def f(out: T.Buffer((2,), "float32"), bits: T.Buffer((2,), "int32")):
+    for t in T.thread_binding(64, thread="threadIdx.x"):
+        s = T.alloc_buffer((2,), "{own}", scope="shared")
+        v = T.decl_buffer((2,), "{seen}", data=s.data, scope="shared")
+        if t < 2:
+            {floats}[t] = T.float32(0)
+        T.tvm_storage_sync("shared")
+        T.atomic_add({floats}[0], 0.5)
+        T.atomic_max({integers}[1], T.int32(t))
+        T.tvm_storage_sync("shared")
+        if t < 2:
+            out[t] = {floats}[t]
+            bits[t] = {integers}[t]
+"""
+    for names in (("int32", "float32", "v", "s"), ("float32", "int32", "s", "v")):
+        module = parsed(source.format(**dict(zip(("own", "seen", "floats", "integers"), names, strict=True))))
+        assert "atomic_shared_float32_add" not in written(module, f"vulkan:1.2{ALL_SUMS}").features
+        given = [np.zeros(2, np.float32), np.zeros(2, np.int32)]
+        found = run_both(module, on_vulkan(f"vulkan:1.2{ALL_SUMS}"), given)
+        assert found[0][0] == 32
+        assert found[1][1] == 63
+
+
+def test_sums_of_float64_by_an_instruction(
+    parsed: Callable[..., Any],
+    written: Callable[..., Any],
+    disassembled: Callable[..., Any],
+    on_vulkan: Callable[..., Any],
+) -> None:
+    """Which need no atomic operations of 64 bits beside. A device without them refuses the code, and says why."""
+    module = parsed(SUMS.format(dtype="float64", scope="shared", more="pass"))
+    names = {"atomic_float64_add", "atomic_shared_float64_add"}
+    target = "vulkan:1.2+float64" + "".join(f"+{name}" for name in sorted(names))
+    found = written(module, target)
+    assert names <= found.features
+    assert not {"atomic_int64", "atomic_shared_int64"} & found.features
+    assert instructions(found, disassembled) == 2
+    given = [np.zeros(40), np.zeros((40, 64))]
+    with pytest.raises(GristmillError, match="atomic_float64_add"):
+        on_vulkan(target)(module, "f", given)
 
 
 @pytest.mark.parametrize(("scope", "feature"), [("global", "atomic_int64"), ("shared", "atomic_shared_int64")])

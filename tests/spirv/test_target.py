@@ -104,6 +104,8 @@ def test_what_is_switched_off_is_off() -> None:
         ("vulkan+int64+no-int64", {}, "it has `int64` on and off"),
         ("vulkan+address", {}, '`address` needs Vulkan 1.2 or later; write version = "1.2"'),
         ("vulkan:1.2+address", {"int64": False}, "`address` needs `int64`"),
+        ("vulkan+atomic_float64_add", {}, "`atomic_float64_add` needs `float64`"),
+        ("vulkan", {"atomic_shared_float64_add": True}, "`atomic_shared_float64_add` needs `float64`"),
         (
             "vulkan",
             {"max_push_constants_size": 6},
