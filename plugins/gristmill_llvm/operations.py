@@ -106,6 +106,13 @@ def _disjoint(context: FunctionContext, node: Call, operands: list[str]) -> str:
     return found
 
 
+def _aligned(context: FunctionContext, node: Call, operands: list[str]) -> str:
+    pointer, alignment = operands
+    address = context.writer.value(f"ptrtoint ptr {pointer} to i64")
+    below = context.writer.value(f"urem i64 {address}, {alignment}")
+    return context.writer.value(f"icmp eq i64 {below}, 0")
+
+
 NATIVE: Mapping[str, Emit] = {
     "sqrt": _float_intrinsic("sqrt"),
     "rsqrt": _reciprocal_root,
@@ -124,6 +131,7 @@ NATIVE: Mapping[str, Emit] = {
     "ctz": _integer_intrinsic("cttz", "i1 false"),
     "likely": _likely,
     "disjoint": _disjoint,
+    "aligned": _aligned,
     "quotient": _instruction("sdiv", "udiv"),
     "remainder": _instruction("srem", "urem"),
     "shift_left": _instruction("shl", "shl"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gristmill.interp import ExecutionError, execute
-from gristmill.ir.build import call
+from gristmill.ir.build import call, const
 from gristmill.ir.dtype import BOOL, HANDLE, INT64
 from gristmill.ir.expr import Ramp, Var
 from gristmill.ir.functor import walk
@@ -74,3 +74,12 @@ def test_disjoint_ranges(compile_module):
     assert apart(high, 16, high + 16, 16)
     assert not apart(high, 17, high + 16, 16)
     assert apart(16, 16, high, 16)
+
+
+def test_addresses_that_are_multiples(compile_module):
+    a = Var("a", HANDLE)
+    answer = Return(call("aligned", a, const(16, INT64), dtype=BOOL))
+    function = Function("even", (a,), (), BOOL, answer, FunctionFacts(symbol="even"))
+    even = compile_module([function]).plain("even")
+    for address in (0, 1, 8, 15, 16, 24, 1 << 20, (1 << 63) + 16, (1 << 63) + 24):
+        assert even(address) is (address % 16 == 0)

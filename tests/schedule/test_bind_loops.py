@@ -731,9 +731,11 @@ def test_options_follow_from_the_device() -> None:
         return BindLoops(**BindLoops.values_for(context))
 
     assert options() == BindLoops()
-    assert options(is_device=True) == BindLoops(threads=256)
-    assert options(is_device=True, max_threads_per_block=128, max_grid_size=(65535, 1, 1)) == BindLoops(128, 65535)
-    assert options(is_device=True, max_block_size=(64, 1, 1), max_grid_size=((1 << 31) - 1, 1, 1)) == BindLoops(64)
+    assert options(is_device=True) == BindLoops(threads=256, access=16)
+    assert options(is_device=True, max_threads_per_block=128, max_grid_size=(65535, 1, 1)) == BindLoops(128, 65535, 16)
+    assert options(is_device=True, max_block_size=(64, 1, 1), max_grid_size=((1 << 31) - 1, 1, 1)) == BindLoops(
+        64, access=16
+    )
 
 
 def test_other_targets_keep_their_loops() -> None:

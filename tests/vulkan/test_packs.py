@@ -41,7 +41,8 @@ SOURCE = """from gristmill.script import tir as T
 @T.prim_func
 def scale(x: T.Buffer(("n",), "float32"), by: T.float32):
     for i in range(n):
-        x[i] = x[i] * by
+        if x[i] != 0.0:
+            x[i] = x[i] * by
 """
 SEVERAL = """plain = "vulkan"
 addresses = "vulkan:1.2+address"

@@ -23,7 +23,7 @@ from gristmill.interp.lockstep import LockStepWriter
 from gristmill.interp.memory import Pointer, Tensor
 from gristmill.interp.outside import call_extern, call_packed, launch_elsewhere
 from gristmill.interp.packed import PACKED_HELPERS
-from gristmill.interp.ranges import disjoint
+from gristmill.interp.ranges import aligned, disjoint
 from gristmill.interp.reports import Site
 from gristmill.interp.runtime_reports import AXES
 from gristmill.interp.scalar_operations import HELPERS, wrapping_helpers
@@ -92,6 +92,7 @@ class Program:
             **HELPERS,
             **wrapping_helpers(SCALARS),
             **PACKED_HELPERS,
+            "aligned": aligned,
             "disjoint": disjoint,
             "AXES": AXES,
             "BARRIERS": self.barriers,

@@ -1,10 +1,10 @@
-"""Whether two ranges of memory have bytes in common: the operation ``disjoint`` of :mod:`gristmill.ir.op`."""
+"""Where memory lies: the operations ``disjoint`` and ``aligned`` of :mod:`gristmill.ir.op`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from gristmill.interp.memory import Pointer
+from gristmill.interp.memory import Opaque, Pointer
 from gristmill.interp.state import Execution
 
 
@@ -18,3 +18,10 @@ def disjoint(execution: Execution, site: int, a: Any, a_bytes: int, b: Any, b_by
     if a.memory is not b.memory:
         return True
     return a.offset + a_bytes <= b.offset or b.offset + b_bytes <= a.offset
+
+
+def aligned(execution: Execution, site: int, pointer: Any, alignment: int) -> bool:
+    """As the operation says; nothing else is aligned."""
+    if isinstance(pointer, Pointer):
+        return (pointer.memory.address + pointer.offset) % alignment == 0
+    return isinstance(pointer, Opaque) and pointer.value % alignment == 0

@@ -148,7 +148,7 @@ PARTIAL = (
     _exact("shift_right", "a >> b, arithmetic if signed; 0 <= b < width", Operands.INTEGER, 2),
 )
 
-# What a pass asks at run time before it relies on arrays of the caller not lying over one another.
+# What a pass asks at run time before it relies on where arrays of the caller lie.
 MEMORY = (
     Op(
         "disjoint",
@@ -158,6 +158,15 @@ MEMORY = (
         Exactness.EXACT,
         "bool: whether the int64 b bytes from the pointer a on and the int64 d bytes from the pointer c on have no byte "
         "in common; no bytes have none in common with any, and a negative number of bytes counts as none",
+        stated="bool",
+    ),
+    Op(
+        "aligned",
+        2,
+        Operands.ANY,
+        Result.STATED,
+        Exactness.EXACT,
+        "bool: whether the address that the pointer a holds is a multiple of b, a constant int64 power of two",
         stated="bool",
     ),
 )

@@ -233,7 +233,12 @@ class ExpressionVerifier(VerifierWalk, over=EXPRESSIONS):
         if not self.no_void(node):
             return node.type
         if op.name == "disjoint":
-            self.ranges_of_bytes(node)
+            self.handles_and_numbers(node, HANDLE, INT64, HANDLE, INT64)
+        elif op.name == "aligned":
+            self.handles_and_numbers(node, HANDLE, INT64)
+            number = node.args[1]
+            if not isinstance(number, e.IntImm) or number.value <= 0 or number.value & (number.value - 1):
+                self.report("GM0420", f"the alignment of `{op}` is a constant power of two, not {shown(number)}", node)
         elif op.operands is Operands.WARP:
             self.exchange(node)
         elif op.operands is Operands.ATOMIC:
@@ -256,9 +261,9 @@ class ExpressionVerifier(VerifierWalk, over=EXPRESSIONS):
             self.report("GM0420", f"`{op}` gives {wanted} here, and the call says {node.type}", node)
         return wanted
 
-    def ranges_of_bytes(self, node: e.Call) -> None:
-        """Two ranges of memory: each a handle, then an int64."""
-        for number, (dtype, wanted) in enumerate(zip(self.types, (HANDLE, INT64, HANDLE, INT64), strict=True), 1):
+    def handles_and_numbers(self, node: e.Call, *expected: DType) -> None:
+        """Operands about memory: handles, and numbers of bytes."""
+        for number, (dtype, wanted) in enumerate(zip(self.types, expected, strict=True), 1):
             if dtype != wanted:
                 self.report("GM0420", f"operand {number} of `{node.op}` is {dtype}, not {wanted}", node)
 

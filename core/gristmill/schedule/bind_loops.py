@@ -65,6 +65,8 @@ from gristmill.schedule.scratch import Moved, moved_to_device, put_into_threads
 
 THREADS = 256
 """Threads of a block where the device has no lower limit: enough to hide latency, and few enough for every device."""
+ACCESS = 16
+"""Bytes of the widest load that devices have: with it, copies reach the bandwidth of their memory."""
 LARGEST_GRID = (1 << 31) - 1
 """With so many blocks a launch has more threads than memories have bytes, so that no loop of strides is needed."""
 
@@ -77,6 +79,8 @@ class BindLoops(Pass):
     """Threads of a block; 0 leaves everything as it is, for targets that are no devices."""
     blocks: int = 0
     """The most blocks of a grid along x; 0: no limit."""
+    access: int = 0
+    """Bytes that a thread best accesses at once; 0: those of one element."""
     check_overlap: bool = True
     """Ask before a launch whether arrays overlap, where that would change the result."""
 
@@ -87,12 +91,12 @@ class BindLoops(Pass):
             return {"threads": 0}
         limits = [limit for limit in (THREADS, found.max_threads_per_block, found.max_block_size[0]) if limit > 0]
         blocks = found.max_grid_size[0]
-        return {"threads": min(limits), "blocks": blocks if blocks < LARGEST_GRID else 0}
+        return {"threads": min(limits), "blocks": blocks if blocks < LARGEST_GRID else 0, "access": ACCESS}
 
     def run(self, module: Module) -> Module:
         if not self.threads:
             return module
-        recipe = _Recipe(module, LaunchShape(self.threads, self.blocks), self.check_overlap)
+        recipe = _Recipe(module, LaunchShape(self.threads, self.blocks, self.access), self.check_overlap)
         bound: dict[str, Function] = {}
         waiting = [found.name for found in module.public if found.facts.convention is CallingConvention.PLAIN]
         seen = set(waiting)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gristmill.arith.simplify import Simplifier
-from gristmill.ir.build import call, conjunction, const, constant_value, less, less_equal, sequence
+from gristmill.ir.build import call, conjunction, const, constant_value, equal, less, less_equal, sequence
 from gristmill.ir.dtype import BOOL, INT64
-from gristmill.ir.expr import Add, Expr, FloorDiv, Load, Min, Mul, Var
+from gristmill.ir.expr import Add, Expr, FloorDiv, FloorMod, Load, Min, Mul, Var
 from gristmill.ir.functor import Mutator, walk
 from gristmill.ir.memory import Buffer, PointerType, Region, Scope
 from gristmill.ir.stmt import Allocate, Bind, Block, For, If, LoopHints, LoopKind, Stmt, Store, ThreadAxis
@@ -19,6 +19,7 @@ from gristmill.passes.renewal import renewed
 from gristmill.schedule.iteration_space import IterationSpace
 from gristmill.schedule.nests import Nest, NestFinder
 from gristmill.schedule.teams import Team, longest_reduction
+from gristmill.schedule.wide_accesses import wide_accesses
 
 FEW_ITERATIONS = 4096
 """A nest of at most so many iterations, each of which reduces, has a block of threads for each: a thread for each would
@@ -27,10 +28,14 @@ leave most of a device idle."""
 
 @dataclass(frozen=True)
 class LaunchShape:
-    """How large a launch may be: threads of a block, and blocks along x (0: as many as there are)."""
+    """How large a launch may be: threads of a block, and blocks along x (0: as many as there are).
+
+    ``access`` is how many bytes a thread best accesses at once; 0: those of one element.
+    """
 
     threads: int = 256
     blocks: int = 0
+    access: int = 0
 
 
 def one_thread(body: Stmt) -> Stmt:
@@ -151,8 +156,28 @@ class _Launch:
         return _thread_loop(self.space.number, self.space.total, ThreadAxis.BLOCK_X, threads)
 
     def region(self, body: Stmt) -> Stmt:
-        """The loops over blocks and threads, with a guard and a loop of strides where they are needed."""
+        """A thread for each iteration, or for as many neighbours as it accesses at once, where arrays allow that."""
         number, total, known = self.space.number, self.space.total, self.space.known
+        wide = wide_accesses(body, number, self.shape.access) if self.is_plain else None
+        if wide is None or (known is not None and (known % wide.lanes or known < wide.lanes * self.shape.threads)):
+            return self.spread(body, number, total)
+        conditions, lanes = list(wide.conditions), const(wide.lanes, INT64)
+        if known is None:
+            conditions.insert(0, equal(FloorMod(total, lanes), 0))
+        parallel = self.spread(wide.body, wide.vector, self.space.named("vectors", FloorDiv(total, lanes)))
+        if not conditions:
+            return parallel
+        return If(conjunction(conditions), parallel, renewed(self.spread(body, number, total)))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether threads are numbered as the iterations of one loop."""
+        return not self.space.coordinates
+
+    def spread(self, body: Stmt, number: Var, total: Expr) -> Stmt:
+        """The loops over blocks and threads, with a guard and a loop of strides where they are needed."""
+        count = constant_value(total)
+        known = None if count is None else int(count)
         threads = self.shape.threads if known is None else max(min(self.shape.threads, known), 1)
         size = const(threads, INT64)
         blocks: Expr = FloorDiv(Add(total, const(threads - 1, INT64)), size)
