@@ -11,15 +11,17 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from gristmill.ir.module import Module
 from gristmill.ir.target import Target
 from gristmill.plugin.artifacts import Blob, Capabilities, Scalar
 from gristmill.plugin.device_limits import LAUNCH_LIMITS, check_limits, filled_in, with_limits_of
 from gristmill.plugin.hookspecs import hookimpl
 from gristmill.plugin.protocols import FROM_DEVICE, GenerateOptions, TargetKind
 from gristmill.plugin.target_data import device_limits, target_table
+
+if TYPE_CHECKING:
+    from gristmill.ir.module import Module
 
 NAME = "reference"
 BLOB_KIND = "gmir"
