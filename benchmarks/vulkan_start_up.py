@@ -62,6 +62,8 @@ print(json.dumps(times))
 def stages(pack: Path, device: str, cache: Path) -> dict[str, float]:
     """When each stage of one process was done, in milliseconds after its start."""
     environment = {**os.environ, "GRISTMILL_CACHE_DIR": str(cache)}
+    # Where Python may not keep what it has compiled, it compiles all modules anew in each process.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     found = subprocess.run(
         [sys.executable, "-c", FIRST_RESULT, str(pack), device],
         env=environment,
