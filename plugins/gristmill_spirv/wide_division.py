@@ -35,12 +35,17 @@ def remainder(writer: FunctionWriter, dtype: DType, a: int, b: int, known: int |
     opposite, divisor = _opposite(writer, dtype, negative, b, known)
     type_, condition = register_type(writer.module, dtype), writer.module.type_bool()
     rest = writer.value(Op.UMod, type_, dividend, divisor)
-    found = select(writer, dtype, negative, writer.value(Op.SNegate, type_, rest), rest)
     if not floors:
-        return found
+        return select(writer, dtype, negative, writer.value(Op.SNegate, type_, rest), rest)
+    # Never a number below zero that something is added to: indices are such remainders, and a driver may add to the
+    # address first.
     some = writer.value(Op.INotEqual, condition, rest, constant(writer, dtype, 0))
     moves = writer.value(Op.LogicalAnd, condition, some, opposite)
-    return select(writer, dtype, moves, writer.value(Op.IAdd, type_, found, b), found)
+    size = select(writer, dtype, moves, writer.value(Op.ISub, type_, divisor, rest), rest)
+    if known is not None and known > 0:
+        return size
+    below = writer.value(Op.SLessThan, condition, b, constant(writer, dtype, 0))
+    return select(writer, dtype, below, writer.value(Op.SNegate, type_, size), size)
 
 
 def _magnitude(writer: FunctionWriter, dtype: DType, a: int) -> tuple[int, int]:
