@@ -59,6 +59,7 @@ def test_a_missing_barrier_is_a_warning(
     monkeypatch.setenv("GRISTMILL_NATIVE", "0")
     monkeypatch.setattr(stream, "needs_barrier", lambda *_: False)
     monkeypatch.setattr(stream.Stream, "count", lambda self: None)
+    monkeypatch.setattr(stream, "LATEST_SECONDS", 1e9)
     device = driver.open()
     pack = gristmill.load(packs["push"], device=device)
     first, second = device.array(np.zeros(100, np.uint8)), device.array(np.zeros(100, np.uint8))
@@ -76,6 +77,7 @@ def test_a_barrier_that_names_too_little_is_a_warning(
     """One between launches where a copy is among what it must wait for."""
     monkeypatch.setenv("GRISTMILL_NATIVE", "0")
     monkeypatch.setattr(stream.Stream, "count", lambda self: None)
+    monkeypatch.setattr(stream, "LATEST_SECONDS", 1e9)
     device = driver.open()
     pack = gristmill.load(packs["push"], device=device)
     first, second = device.array(np.zeros(100, np.uint8)), device.array(np.zeros(100, np.uint8))

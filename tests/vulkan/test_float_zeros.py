@@ -28,9 +28,18 @@ SUM = """
 VALUES = [1, -1, 0.0, -0.0, -0.3, 6e-8, np.inf, -np.inf, np.nan, 65504, 5e-5]
 
 
-@pytest.fixture(scope="module", params=[0, 3], ids=["plain", "optimized"])
+# With float controls and without.
+BACKENDS = {
+    "plain": ("vulkan+float64", 0),
+    "optimized": ("vulkan+float64", 3),
+    "address": ("vulkan:1.2+float64+address", 3),
+}
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
 def backend(request: pytest.FixtureRequest) -> DeviceBackend:
-    return DeviceBackend("vulkan+float64", "vulkan:0", optimization=request.param)
+    target, optimization = BACKENDS[request.param]
+    return DeviceBackend(target, "vulkan:0", optimization=optimization)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
