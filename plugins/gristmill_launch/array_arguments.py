@@ -66,8 +66,13 @@ class ArrayArgument:
         return disjunction(equal(size, 0) for size in self.sizes)
 
 
-def read_array(say: Messages, args: Var, array: ArrayArgument, kind: Var, device_type: int) -> list[Stmt]:
-    """Statements that check an array by itself and bind its DLTensor and sizes. ``kind`` is bound."""
+def read_array(
+    say: Messages, args: Var, array: ArrayArgument, kind: Var, device_type: int, device_id: Var | None
+) -> list[Stmt]:
+    """Statements that check an array by itself and bind its DLTensor and sizes. ``kind`` is bound.
+
+    ``device_id`` is the number of the device that the kernels are loaded on; None where there are none.
+    """
     param, argument = array.param, array.text
     arrays = (TypeIndex.TENSOR, TypeIndex.DLTENSOR)
     wanted = f"an array of {param.dtype} with {_dimensions(param.rank)}"
@@ -83,10 +88,21 @@ def read_array(say: Messages, args: Var, array: ArrayArgument, kind: Var, device
         has_rank,
         Bind(device, call("tensor_device_type", array.tensor, dtype=INT32)),
         say.wrong_device(equal(device, device_type), device, argument, device_type),
+        *_check_number(say, array, device_type, device_id),
         *(
             Bind(size, call("tensor_size", array.tensor, const(place, INT32), dtype=INT64))
             for place, size in enumerate(array.sizes)
         ),
+    ]
+
+
+def _check_number(say: Messages, array: ArrayArgument, device_type: int, device_id: Var | None) -> list[Stmt]:
+    if device_id is None:
+        return []
+    number = Var(f"{array.param.name}_device_id", INT32)
+    return [
+        Bind(number, call("tensor_device_id", array.tensor, dtype=INT32)),
+        say.wrong_device_number(number, device_id, array.text, device_type),
     ]
 
 

@@ -17,7 +17,8 @@ After::
     {
       assert count == 2i32 else TypeError("scale: ...")
       let x_kind: int32 = packed_kind(args, 0i32)
-      ...                                             ; kind, dtype, rank, device, sizes, strides, alignment, data
+      ...                                             ; kind, dtype, rank, device, sizes, strides, alignment, data;
+                                                      ; with a context also that the device is the context's
       let n: int64 = x_size_0
       view x: float32[n] of tensor_data(x_tensor)
       @scale(x, factor)
@@ -97,6 +98,10 @@ def _packed(function: Function, name: str, device_type: int, takes_context: bool
     self_, args, result = (Var(text, HANDLE) for text in ("self", "args", "result"))
     count = Var("count", INT32)
     statements: list[Stmt] = _check_count(say, args, count, len(params))
+    device_id: Var | None = None
+    if takes_context and any(isinstance(param, Buffer) for param in params):
+        device_id = Var("device_id", INT32)
+        statements.append(Bind(device_id, call("context_device_id", self_, dtype=INT32)))
     scalars: dict[Var, Var] = {}
     arrays: list[ArrayArgument] = []
     for number, param in enumerate(params):
@@ -104,7 +109,7 @@ def _packed(function: Function, name: str, device_type: int, takes_context: bool
         statements.append(Bind(kind, call("packed_kind", args, const(number, INT32), dtype=INT32)))
         if isinstance(param, Buffer):
             arrays.append(ArrayArgument.of(say, number, param))
-            statements += read_array(say, args, arrays[-1], kind, device_type)
+            statements += read_array(say, args, arrays[-1], kind, device_type, device_id)
         else:
             scalars[param] = Var(param.name, param.dtype, param.pointer, param.span)
             statements += read_scalar(say, args, number, param, scalars[param], kind)

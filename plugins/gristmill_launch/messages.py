@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gristmill.codegen.packed_interface import signature_text
-from gristmill.ir.build import call, const
+from gristmill.ir.build import call, const, equal
 from gristmill.ir.dtype import HANDLE, INT32
 from gristmill.ir.expr import Expr, Var
 from gristmill.ir.host_interface import CPU_DEVICE_TYPE, DEVICE_TYPE_NAMES, OWN_DEVICE_TYPES
@@ -65,3 +65,13 @@ class Messages:
         copied = "" if wanted == CPU_DEVICE_TYPE else "; the device's `array(values)` makes a copy there"
         end = f" (of {names}), but {place} memory is expected{copied}"
         return self.check(accepted, "ValueError", argument, " is in memory of device type ", device, end)
+
+    def wrong_device_number(self, array: Expr, kernels: Expr, argument: str, device_type: int) -> Stmt:
+        """ValueError unless an array is of the device that the kernels are loaded on, of several of one kind."""
+        kind = OWN_DEVICE_TYPES.get(device_type) or DEVICE_TYPE_NAMES.get(device_type, f"type {device_type}")
+        given = (argument, f" is an array of the {kind} device ", array)
+        where = (f", but the function's kernels are loaded on the {kind} device ", kernels)
+        remedy = (
+            "; that device's `array(values)` makes a copy there, and gristmill.load(..., device=...) loads on another"
+        )
+        return self.check(equal(array, kernels), "ValueError", *given, *where, remedy)

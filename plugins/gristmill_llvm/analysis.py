@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gristmill.ir.expr import CallExtern, CallFunction, CallPacked
+from gristmill.ir.expr import Call, CallExtern, CallFunction, CallPacked
 from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer
 from gristmill.ir.module import CallingConvention, Function, Module
@@ -132,7 +132,9 @@ def summarize(function: Function) -> Summary:
             buffers.append(node.buffer)
         elif isinstance(node, (For, While)):
             has_loop = True
-        elif isinstance(node, (Assert, CallPacked, CallExtern, Launch)):
+        elif isinstance(node, (Assert, CallPacked, CallExtern, Launch)) or (
+            isinstance(node, Call) and node.op.name == "context_device_id"
+        ):
             raises = True
     return Summary(tuple(calls), count, has_loop, raises, tuple(buffers))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from gristmill.codegen import context_table as table
 from gristmill.codegen.packed_interface import ANY_BYTES, ANY_VALUE_OFFSET
-from gristmill.ir.expr import Expr, Var
+from gristmill.ir.expr import Call, Expr, Var
 from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer
 from gristmill.ir.module import Function, Module
@@ -67,6 +67,12 @@ def launch(context: FunctionContext, node: Launch) -> None:
     )
     context.fail_if(writer.value(f"icmp ne i32 {status}, 0"))
     writer.block(done)
+
+
+def context_device_id(context: FunctionContext, node: Call) -> str:
+    """The number of the device that the table is for; without a table the function leaves with a RuntimeError."""
+    where = packed.field(context, _checked_table(context, node.args[0]), table.DEVICE_ID)
+    return context.writer.value(f"load i32, ptr {where}, align 4")
 
 
 def allocate_on_device(context: FunctionContext, buffer: Buffer, size: str) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gristmill.plugin.artifacts import Capabilities, KernelRecord, Scalar
 from gristmill.plugin.device_limits import as_properties
-from gristmill.plugin.protocols import NativeLaunch
+from gristmill.plugin.protocols import NativeLaunch, device_number
 from gristmill.runtime.launch_checks import check_launch
 from gristmill.runtime.native_support import NoSupport
 from gristmill_vulkan.asserts import Reports
@@ -179,7 +179,7 @@ class VulkanDevice:
 
     @property
     def index(self) -> int:
-        return int(self.name.rpartition(":")[2])
+        return device_number(self.name)
 
     @until_the_end
     def _read(self, allocation: Allocation, shape: tuple[int, ...], dtype: DType) -> np.ndarray:

@@ -129,9 +129,7 @@ class PipelineCache:
             return
         with suppress(OSError, VulkanError):
             newer = self._read()
-            if newer and newer != self._kept:
-                self._merge(newer)
-            data = self._data()
+            data = self._data_with(newer) if newer and newer != self._kept else self._data(self.handle)
             # Drivers without a cache of their own give nothing but its header.
             if data == newer or not _DRIVER_HEADER.size < len(data) <= LARGEST_FILE - _HEADER.size:
                 return
@@ -139,22 +137,27 @@ class PipelineCache:
             replace_file(self.path, packed(data), follow_links=False)
             self._kept = data
 
-    def _merge(self, data: bytes) -> None:
-        api, ffi, device = self.device.api, self.device.api.ffi, self.device.handle
-        other = self._new(data)
-        try:
-            api.call("vkMergePipelineCaches", device, self.handle, 1, ffi.new("VkPipelineCache[]", [other]))
-        finally:
-            api.run("vkDestroyPipelineCache", device, other, ffi.NULL)
+    def _data_with(self, data: bytes) -> bytes:
+        """What the driver makes of the cache and of data that somebody else has saved.
 
-    def _data(self) -> bytes:
+        Other threads compile with the cache meanwhile, which must not be while something is merged into it.
+        """
+        api, ffi, device = self.device.api, self.device.api.ffi, self.device.handle
+        both = self._new(data)
+        try:
+            api.call("vkMergePipelineCaches", device, both, 1, ffi.new("VkPipelineCache[]", [self.handle]))
+            return self._data(both)
+        finally:
+            api.run("vkDestroyPipelineCache", device, both, ffi.NULL)
+
+    def _data(self, cache: Any) -> bytes:
         api, ffi, device = self.device.api, self.device.api.ffi, self.device.handle
         size = ffi.new("size_t *")
-        api.call("vkGetPipelineCacheData", device, self.handle, size, ffi.NULL)
+        api.call("vkGetPipelineCacheData", device, cache, size, ffi.NULL)
         if size[0] > LARGEST_FILE:
             return b""
         data = ffi.new("char[]", size[0])
-        api.call("vkGetPipelineCacheData", device, self.handle, size, data)
+        api.call("vkGetPipelineCacheData", device, cache, size, data)
         return bytes(ffi.buffer(data, size[0]))
 
     def close(self) -> None:

@@ -20,12 +20,14 @@ from gristmill.codegen import reference as reference_generator
 from gristmill.codegen.context_table import DEVICE_KIND, HOST_IR, KERNELS
 from gristmill.errors import PluginError, UserError
 from gristmill.interp import ExecutionError
+from gristmill.ir.dtype import FLOAT32
 from gristmill.ir.module import Module
 from gristmill.ir.parser import parse_module
 from gristmill.ir.target import parse_target
 from gristmill.plugin.hookspecs import hookimpl
 from gristmill.plugin.registry import Registry
 from gristmill.runtime import LoadedPack, Runtimes, load, reference
+from gristmill.runtime.dlpack import tensor_over
 from gristmill.runtime.loaded_pack import DeviceDispatch
 
 SPLIT = """gristmill ir 1
@@ -37,6 +39,8 @@ function @__tvm_ffi_scale(self: handle, args: handle, count: int32, result: hand
   assert count == 3i32, "TypeError", "scale: 3 arguments are expected, not ", count
   let a: handle = packed_tensor(args, 0i32) as handle
   let b: handle = packed_tensor(args, 1i32) as handle
+  let own: int32 = context_device_id(self) as int32
+  assert tensor_device_id(b) as int32 == own, "ValueError", "scale: y is of device ", tensor_device_id(b) as int32, ", not ", own
   assert tensor_device_type(a) as int32 == 18258i32, "ValueError", "scale: x is on another device"
   let n: int64 = tensor_size(a, 0i32) as int64
   let factor: float64 = packed_float(args, 2i32) as float64
@@ -177,6 +181,18 @@ def test_errors_of_host_functions(loaded: tuple[LoadedPack, Any]) -> None:
         pack.scale(device.empty((4,), "float32"))
     with pytest.raises(ValueError, match="x is on another device"):
         pack.scale(np.zeros(4, np.float32), device.empty((4,), "float32"), 1.0)
+
+
+def test_arrays_of_another_device_of_the_kind(loaded: tuple[LoadedPack, Any]) -> None:
+    """With the same address, which tells nothing."""
+    pack, device = loaded
+    x, y = device.array(np.ones(4, np.float32)), device.empty((4,), "float32")
+    address = y.__tvm_ffi_object__().data_ptr()
+    for number in (1, -1):
+        with pytest.raises(ValueError, match=f"scale: y is of device {number}, not 0"):
+            pack.scale(x, tensor_over(address, (4,), FLOAT32, (device.device_type, number), y), 2.0)
+    pack.scale(x, tensor_over(address, (4,), FLOAT32, (device.device_type, 0), y), 2.0)
+    np.testing.assert_array_equal(y.numpy(), expected(np.ones(4, np.float32), 2.0))
 
 
 def test_errors_of_launches_come_as_they_were_raised(loaded: tuple[LoadedPack, Any]) -> None:

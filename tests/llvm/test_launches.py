@@ -41,7 +41,7 @@ class FakeDevice:
         self.full = full
         self.callbacks = (LAUNCH(self.launch), ALLOCATE(self.allocate), RELEASE(self.release))
         addresses = [ctypes.cast(callback, ctypes.c_void_p).value or 0 for callback in self.callbacks]
-        words = table_words(DEVICE, *addresses, tuple(0xA0 + number for number in range(kernels)))
+        words = table_words(2, DEVICE, *addresses, tuple(0xA0 + number for number in range(kernels)))
         self.words = (ctypes.c_uint64 * len(words))(*words)
         self.table = ctypes.addressof(self.words)
 
@@ -149,6 +149,23 @@ def test_extents_zero_launches_nothing(compile_module: Callable[..., Any]) -> No
     assert device.launches == []
     assert run(5, 0xFFFFFFFF, 48, device.table) == 0
     assert device.launches == [(0xA0, [], [5, 0xFFFFFFFF], 48)]
+
+
+def test_the_number_of_the_device(compile_module: Callable[..., Any]) -> None:
+    text = """
+function @run(context: handle) -> int32
+  symbol "run"
+{
+  return context_device_id(context) as int32
+}
+"""
+    run = compiled(compile_module, text).library.run
+    run.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    device, result = FakeDevice(), ctypes.c_int32()
+    assert run(device.table, ctypes.addressof(result)) == 0
+    assert result.value == 2
+    assert run(None, ctypes.addressof(result)) == -1
+    assert result.value == 2
 
 
 def test_without_a_table_there_is_an_error(compile_module: Callable[..., Any], tmp_path: Path) -> None:

@@ -12,8 +12,12 @@ import numpy as np
 import pytest
 
 import gristmill
+import gristmill_vulkan.plugin
 from gristmill.errors import UserError
+from gristmill.ir.dtype import INT32
+from gristmill.plugin.registry import Registry
 from gristmill.runtime.devices import Runtimes
+from gristmill.runtime.dlpack import tensor_over
 from gristmill_vulkan.device import VulkanDevice
 from gristmill_vulkan.results import NOT_READY, DeviceGoneError, DeviceMemoryError, VulkanError
 
@@ -108,16 +112,39 @@ def test_a_device_that_was_closed_is_opened_anew(driver: Driver) -> None:
     second.close()  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("host", ["compiled", "interpreted"])
 @pytest.mark.parametrize("without", [frozenset[str](), frozenset(["address"])])
-def test_an_array_of_another_vulkan_device(driver: Driver, packs: dict[str, Path], without: frozenset[str]) -> None:
+def test_an_array_of_another_vulkan_device(
+    driver: Driver, packs: dict[str, Path], without: frozenset[str], host: str
+) -> None:
     first = driver.open(without)
     second = VulkanDevice("vulkan:1", driver.instance, driver.physical, without)
-    pack = gristmill.load(packs["push"], device=first)
+    # Without a runtime for the host's processor the executor runs host functions.
+    runtimes = Runtimes(Registry.of([gristmill_vulkan.plugin])) if host == "interpreted" else None
+    pack = gristmill.load(packs["push"], device=first, runtimes=runtimes)
     foreign = second.array(np.zeros(4, np.int32))
-    with pytest.raises(UserError, match=r"GM0923.*`x_data` an array of vulkan:1, and runs on vulkan:0"):
+    wrong = r"double: argument `x` \(number 1\) is an array of the Vulkan device 1, but .* on the Vulkan device 0"
+    with pytest.raises(ValueError, match=wrong):
         pack.double(foreign)
+    # Two devices may give the same addresses.
+    own = first.array(np.zeros(4, np.int32))
+    address = first.memory_of(own).address
+    with pytest.raises(ValueError, match=wrong):
+        pack.double(tensor_over(address, (4,), INT32, (7, 1), own))
+    pack.double(tensor_over(address, (4,), INT32, (7, 0), own))
+    assert own.numpy().tolist() == [1] * 4
+    # An address that is not the device's, whatever the number says.
+    lying = tensor_over(second.memory_of(foreign).address, (4,), INT32, (7, 0), foreign)
+    with pytest.raises(UserError, match=r"GM0923.*`x_data` an array of vulkan:1, and runs on vulkan:0"):
+        pack.double(lying)
+    # On the other device it is the other way round.
+    there = gristmill.load(packs["push"], device=second, runtimes=runtimes)
+    there.double(foreign)
+    with pytest.raises(ValueError, match=r"is an array of the Vulkan device 0, but .* on the Vulkan device 1"):
+        there.double(own)
+    assert foreign.numpy().tolist() == [1] * 4
     # A copy is made through the host.
-    assert first.array(foreign).numpy().tolist() == [0] * 4
+    assert first.array(foreign).numpy().tolist() == [1] * 4
     first.close()
     second.close()
 

@@ -71,15 +71,16 @@ class Kept(PipelineCache):
     given: bytes = b""
     merged: tuple[bytes, ...] = ()
 
-    def _data(self) -> bytes:
+    def _data(self, cache: object) -> bytes:
         return driver_data(self.device.physical, self.content) if self.content else b""
 
     def _new(self, data: bytes) -> object:
         self.given = data
         return super()._new(b"")
 
-    def _merge(self, data: bytes) -> None:
+    def _data_with(self, data: bytes) -> bytes:
         self.merged += (data,)
+        return self._data(self.handle)
 
 
 def test_what_was_saved_is_given_to_the_driver(gpu: VulkanDevice, folder: Path) -> None:
@@ -154,10 +155,10 @@ def test_the_real_cache_of_the_driver(driver: Driver, packs: dict[str, Path]) ->
     for _ in range(2):
         device = driver.open()
         assert device.cache.path.startswith(os.environ["GRISTMILL_CACHE_DIR"])
-        data = device.cache._data()
+        data = device.cache._data(device.cache.handle)
         assert len(data) >= 32
         assert unpacked(packed(data), driver.physical) == data
-        device.cache._merge(data)
+        assert unpacked(packed(device.cache._data_with(data)), driver.physical)
         pack = gristmill.load(packs["push"], device=device)
         array = device.array(np.zeros(3, np.int32))
         pack.double(array)

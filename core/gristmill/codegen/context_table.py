@@ -5,13 +5,13 @@ functions whose ``self`` points to that table (``TVMFFIFunctionCreate`` in tvm/f
 
     struct ContextTable {
       uint32_t version;                     // CONTEXT_VERSION
-      uint32_t kernel_count;
+      int32_t device_id;                    // DLPack's number of the device, which its arrays have too
       void* device;                         // first argument of the three functions
       int32_t (*launch)(void* device, void* kernel, const TVMFFIAny* args, int32_t arg_count,
                         const int64_t* extents, int32_t axis_count, int64_t dynamic_shared);
       void* (*allocate)(void* device, int64_t bytes, int32_t alignment);
       void (*release)(void* device, void* data);
-      void* kernels[kernel_count];          // in the order of the host part's requirement `kernels`
+      void* kernels[];                      // in the order of the host part's requirement `kernels`
     };
 
 ``launch`` returns 0, or -1 with the error of TVM FFI set. The arguments of a kernel are pointers (type index 4), and
@@ -27,10 +27,10 @@ from __future__ import annotations
 
 from typing import Final
 
-CONTEXT_VERSION: Final = 1
+CONTEXT_VERSION: Final = 2
 
 VERSION: Final = 0
-KERNEL_COUNT: Final = 4
+DEVICE_ID: Final = 4
 DEVICE: Final = 8
 LAUNCH: Final = 16
 ALLOCATE: Final = 24
@@ -59,6 +59,8 @@ def kernel_offset(number: int) -> int:
     return KERNELS_START + 8 * number
 
 
-def table_words(device: int, launch: int, allocate: int, release: int, kernels: tuple[int, ...]) -> list[int]:
-    """A table as 64-bit words in the machine's order, little-endian; all arguments are addresses or handles."""
-    return [CONTEXT_VERSION | len(kernels) << 32, device, launch, allocate, release, *kernels]
+def table_words(
+    device_id: int, device: int, launch: int, allocate: int, release: int, kernels: tuple[int, ...]
+) -> list[int]:
+    """A table as 64-bit words in the machine's order, little-endian; all but the number are addresses or handles."""
+    return [CONTEXT_VERSION | (device_id & 0xFFFFFFFF) << 32, device, launch, allocate, release, *kernels]

@@ -29,6 +29,8 @@ class ExecutionOptions:
     """What launches a kernel that the module only declares: name, arguments (numbers and
     :class:`~gristmill.interp.memory.Pointer`), extents in the order of the launch, bytes of dynamic shared memory. It is
     not called for launches without threads."""
+    device_id: int = 0
+    """The number of the device that kernels are launched on, which arrays of it have too."""
 
 
 DEFAULT_OPTIONS = ExecutionOptions()

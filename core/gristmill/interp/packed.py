@@ -189,6 +189,10 @@ def tensor_device_id(execution: Execution, site: int, tensor: Any) -> int:
     return _tensor(execution, site, "tensor_device_id", tensor).device_id
 
 
+def context_device_id(execution: Execution, site: int, context: Any) -> int:
+    return execution.options.device_id
+
+
 PACKED_HELPERS: dict[str, object] = {
     function.__name__: function
     for function in (
@@ -213,6 +217,7 @@ PACKED_HELPERS: dict[str, object] = {
         tensor_is_aligned,
         tensor_device_type,
         tensor_device_id,
+        context_device_id,
     )
 }
 """What generated code calls, by the operation's name."""

@@ -282,6 +282,11 @@ PACKED_INTERFACE = (
     ),
     _packed("tensor_device_type", 1, "int32: DLDeviceType of the DLTensor a"),
     _packed("tensor_device_id", 1, "int32: device number of the DLTensor a"),
+    _packed(
+        "context_device_id",
+        1,
+        "int32: device number of the device that a function launches on, of its context a; where a is null it fails",
+    ),
 )
 
 MESSAGE_TEXTS = frozenset(("packed_kind_text", "tensor_dtype_text"))

@@ -188,7 +188,7 @@ class Device(Protocol):
 
     @property
     def name(self) -> str:
-        """``runtime:index``, as ``cpu:0``."""
+        """``runtime:index``, as ``cpu:0``. The index is the number that DLPack's DLDevice has for the device's arrays."""
         ...
 
     @property
@@ -277,6 +277,11 @@ class KernelCode(LoadedCode, Protocol):
     def handle(self, kernel: str) -> int:
         """What stands for the kernel of that name in a launch; valid as long as this object lives."""
         ...
+
+
+def device_number(name: str) -> int:
+    """The index in the name of a device."""
+    return int(name.rpartition(":")[2])
 
 
 class KernelDevice(Device, Protocol):

@@ -8,7 +8,7 @@ from typing import Any
 from gristmill.codegen.context_table import table_words
 from gristmill.codegen.dispatch_table import DISPATCH_SYMBOL, dispatch_words
 from gristmill.errors import Diagnostic, UserError
-from gristmill.plugin.protocols import HostCode, KernelCode, KernelDevice, NativeFunction
+from gristmill.plugin.protocols import HostCode, KernelCode, KernelDevice, NativeFunction, device_number
 from gristmill.runtime.native_functions import NativeTable
 
 
@@ -20,7 +20,8 @@ class HostFunctions:
         self._host = host
         native = device.native_launch()
         handles = tuple(kernels.handle(name) for name in names)
-        words = table_words(native.device, native.launch, native.allocate, native.release, handles)
+        number = device_number(device.name)
+        words = table_words(number, native.device, native.launch, native.allocate, native.release, handles)
         self._table = NativeTable(words, (host, kernels, device, native))
 
     def native(self, entry: str) -> NativeFunction:

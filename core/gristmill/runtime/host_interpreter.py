@@ -19,7 +19,7 @@ from gristmill.ir.dtype import parse_dtype
 from gristmill.ir.functor import walk
 from gristmill.ir.module import CallingConvention
 from gristmill.ir.stmt import Launch
-from gristmill.plugin.protocols import KernelCode, KernelDevice
+from gristmill.plugin.protocols import KernelCode, KernelDevice, device_number
 from gristmill.runtime.extern_calls import extern_functions
 from gristmill.runtime.packed_modules import module_of_pack
 
@@ -72,6 +72,7 @@ class InterpretedHost:
             packed=_RegisteredFunctions(),
             externs=self._externs,
             launcher=lambda *launch: self._launch(memories, *launch),
+            device_id=device_number(self._device.name),
         )
         try:
             with self._lock:
