@@ -6,7 +6,7 @@ Kernels are written in the language: plain loops that the recipe binds to thread
 accesses 16 bytes at once or 4. Arrays are of float32; a copy moves twice their bytes, saxpy three times. The device's own
 rate is the best of its driver's copy (vkCmdCopyBuffer), of the kernel by which Gristmill copies arrays on a device, and of
 PyTorch's copy where that is installed and sees a GPU. Results are checked. ``--mib`` is the size of an array; by default
-1024 on a GPU and 16 on a driver for CPUs. ``FOLDER`` keeps the packs, as in ``vulkan_launches.py``.
+1024 on a GPU and 64 on a driver for CPUs. ``FOLDER`` keeps the packs, as in ``vulkan_launches.py``.
 """
 
 from __future__ import annotations
@@ -111,11 +111,17 @@ def seconds_of(run: Callable[[], Any], finish: Callable[[], Any]) -> float:
     return statistics.median(found)
 
 
+def pair(device: Any, size: int) -> list[Any]:
+    """Two arrays of so many bytes, which have been written: pages that never were may all be the same one."""
+    ones = np.ones(size // 4, np.float32)
+    return [device.array(ones) for _ in range(2)]
+
+
 def own_copy(index: int, size: int, without: frozenset[str]) -> float:
     """GB/s of a copy between two arrays of so many bytes by the runtime; both count."""
     instance, devices = VulkanRuntime().opened()
     device = VulkanDevice(f"vulkan:{index}", instance, devices[index], without)
-    arrays = [device.empty((size // 4,), "float32") for _ in range(2)]
+    arrays = pair(device, size)
     source, target = map(device.memory_of, arrays)
     return 2 * size / seconds_of(lambda: device.transfers.copy(source, target, size), device.synchronize) / 1e9
 
@@ -146,7 +152,7 @@ def check(function: Callable[..., Any], given: list[float], device: Any) -> None
 
 def measure(function: Callable[..., Any], given: list[float], device: Any, size: int) -> float:
     """GB/s of a kernel on arrays of so many bytes."""
-    x, y = (device.empty((size // 4,), "float32") for _ in range(2))
+    x, y = pair(device, size)
     seconds = seconds_of(lambda: function(*given, x, y), device.synchronize)
     return (3 if given else 2) * size / seconds / 1e9
 
@@ -160,7 +166,7 @@ def main() -> None:
     index = int(given.device.rpartition(":")[2])
     device = gristmill.device(given.device)
     kind = str(device.properties()["kind"])
-    size = (given.mib or (16 if kind == CPU else 1024)) << 20
+    size = (given.mib or (64 if kind == CPU else 1024)) << 20
     print(
         f"{device.physical.name} ({kind}), arrays of {size >> 20} MiB, {ROUNDS} rounds",
         flush=True,
