@@ -6,11 +6,7 @@ Kernels are written in the language: plain loops that the recipe binds to thread
 accesses 16 bytes at once or 4. Arrays are of float32; a copy moves twice their bytes, saxpy three times. The device's own
 rate is the best of its driver's copy (vkCmdCopyBuffer), of the kernel by which Gristmill copies arrays on a device, and of
 PyTorch's copy where that is installed and sees a GPU. Results are checked. ``--mib`` is the size of an array; by default
-<<<<<<< HEAD
 1024 on a GPU and 32 on a driver for CPUs. ``FOLDER`` keeps the packs, as in ``vulkan_launches.py``.
-=======
-1024 on a GPU and 64 on a driver for CPUs. ``FOLDER`` keeps the packs, as in ``vulkan_launches.py``.
->>>>>>> origin/main
 """
 
 from __future__ import annotations
@@ -170,11 +166,7 @@ def main() -> None:
     index = int(given.device.rpartition(":")[2])
     device = gristmill.device(given.device)
     kind = str(device.properties()["kind"])
-<<<<<<< HEAD
     size = (given.mib or (32 if kind == CPU else 1024)) << 20
-=======
-    size = (given.mib or (64 if kind == CPU else 1024)) << 20
->>>>>>> origin/main
     print(
         f"{device.physical.name} ({kind}), arrays of {size >> 20} MiB, {ROUNDS} rounds",
         flush=True,
