@@ -7,10 +7,17 @@ from gristmill_spirv.expressions import Expressions
 from gristmill_spirv.statements import Statements
 
 
-def write_body(context: FunctionContext) -> None:
-    """Write the statements of a function whose parameters are known, and put it into the module."""
+def write_body(context: FunctionContext, condition: int | None = None) -> None:
+    """Write the statements of a function whose parameters are known, and put it into the module.
+
+    With a condition they run only where it holds.
+    """
     expressions, statements = Expressions(context), Statements(context)
     context.evaluate, context.execute = expressions.visit, statements.visit
-    statements.visit(context.function.body)
+    body = context.function.body
+    if condition is None:
+        statements.visit(body)
+    else:
+        context.writer.selection(condition, lambda: statements.visit(body))
     statements.finish()
     context.writer.finish()

@@ -40,6 +40,7 @@ from gristmill_spirv.enumerants import (
 )
 from gristmill_spirv.function_writer import FunctionWriter
 from gristmill_spirv.functions import write_body
+from gristmill_spirv.idle_lanes import has_a_thread, lanes_may_idle, launched_size
 from gristmill_spirv.places import AddressPlace, Binding, BoundPlace, Interface, address_pointer
 from gristmill_spirv.profile import Profile
 from gristmill_spirv.registers import word, word_constant
@@ -94,11 +95,12 @@ def write_kernel(source: Module, kernel: Function, profile: Profile, block: tupl
     context = FunctionContext(state, kernel, writer, is_entry=True)
     arguments, slots, block_bytes = _arguments(context)
     load_thread_numbers(context)
-    write_body(context)
+    may_idle = lanes_may_idle(state)
+    write_body(context, has_a_thread(context) if may_idle else None)
     if builder.has_capability(Capability.Int64):
         # Whatever else needs it has asked before.
         state.require("int64", "arithmetic with the bits of `float64`", kernel.span)
-    _entry_point(state, writer)
+    _entry_point(state, writer, launched_size(known_size(state)) if may_idle else known_size(state))
     return WrittenKernel(
         builder.data(),
         arguments,
@@ -115,7 +117,7 @@ def write_kernel(source: Module, kernel: Function, profile: Profile, block: tupl
 # Entry point ----------------------------------------------------------------------------------------------------------
 
 
-def _entry_point(state: KernelModule, writer: FunctionWriter) -> None:
+def _entry_point(state: KernelModule, writer: FunctionWriter, size: tuple[int, int, int]) -> None:
     builder, profile = state.builder, state.profile
     addresses = profile.uses_addresses
     if addresses:
@@ -135,7 +137,7 @@ def _entry_point(state: KernelModule, writer: FunctionWriter) -> None:
     name = short_name(state.kernel.facts.symbol or state.kernel.name)
     operands = (ExecutionModel.GLCompute, writer.id, *text_words(name), *variables)
     builder.write(Section.ENTRY_POINTS, Op.EntryPoint, operands)
-    operands = (writer.id, ExecutionMode.LocalSize, *known_size(state))
+    operands = (writer.id, ExecutionMode.LocalSize, *size)
     builder.write(Section.EXECUTION_MODES, Op.ExecutionMode, operands)
     declare_block_size(state)
     _float_controls(state, writer)
