@@ -190,3 +190,62 @@ def test_a_product_below_the_least_number() -> None:
     module = made("if n * by < 0 { x[b] = 1.0 }", head=head)
     assert launched(module, 8, 2**28 + 1) == (["wide"], pytest.approx(np.ones(8)))
     assert launched(module, 8, 2**28)[0] == ["narrow"]
+
+
+STRIDED = """gristmill ir 1
+
+function @f<n: int64>(x: float32[n] data x_data: ptr<float32, global>, h: int64, s: int64, first: int64)
+  symbol "f"
+{
+  launch @f_kernel(x_data, h, s, first) over blockIdx.x = h
+}
+
+function @f_kernel(x_data: ptr<float32, global>, h: int64, s: int64, first: int64)
+  symbol "f_kernel"
+  convention kernel
+  target "gpu"
+  launch (blockIdx.x)
+{
+  view rows: float32[h, 2] strides [s, 1] offset first over x_data
+  for b: int64 in 0 +: h thread on blockIdx.x {
+    rows[h - 1 - b, b % 2] = 1.0
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("h", "s", "first", "wanted"),
+    [
+        (4, 3, 1, "narrow"),
+        (4, -3, 10, "narrow"),
+        (4, 0, 5, None),
+        # One row has no second to be far from.
+        (1, 2**40, 3, "wide"),
+        (1, -(2**31) - 1, 3, "wide"),
+        (1, -(2**31), 3, "narrow"),
+        (1, 2**31 - 1, 3, "narrow"),
+        (0, 2**62, 2**50, ""),
+        (-3, 2, 2**40, ""),
+    ],
+)
+def test_strides_that_only_the_program_knows(h: int, s: int, first: int, wanted: str | None) -> None:
+    module = parse_module(STRIDED, "strided.gmir")
+    verify(module)
+    chosen = NarrowIndices(width="both").run(module)
+    verify(chosen)
+    narrow = print_module(Module((chosen.get("f_kernel"),)))  # type: ignore[arg-type]
+    assert "view rows: float32[h, 2] strides [s, 1] offset first" in narrow
+    assert "rows[h - 1i32 - b, b % 2i32]" in narrow
+    marked = parse_module("= 2.0".join(print_module(chosen).rsplit("= 1.0", 1)), "marked.gmir")
+    x, y = np.zeros(16, np.float32), np.zeros(16, np.float32)
+    if wanted is None:
+        # All rows are one, and two threads write an element.
+        for each in (module, chosen):
+            with pytest.raises(ExecutionError, match="race"):
+                Executor(each).call("f", [x, h, s, first])
+        return
+    Executor(module).call("f", [x, h, s, first])
+    Executor(marked).call("f", [y, h, s, first])
+    np.testing.assert_array_equal(x * {"narrow": 1.0, "wide": 2.0, "": 0.0}[wanted], y)
+    assert x.any() == bool(wanted)

@@ -125,8 +125,17 @@ class BlockKernelMaker(KernelMaker):
         return self.placed(tiles[0], grid, inner)
 
     def part_of(self, tile: Buffer, grid: Grid) -> Buffer:
-        """The elements of shared memory that threads have written."""
-        return Buffer(self.name("w"), tile.dtype, (size_of(grid.threads),), tile.data, scope=tile.scope)
+        """The elements of shared memory that threads have written; of memory of an odd size, the last comes first."""
+        turned = isinstance(tile.shape[0], e.IntImm) and tile.shape[0].value % 2
+        return Buffer(
+            self.name("w"),
+            tile.dtype,
+            (size_of(grid.threads),),
+            tile.data,
+            strides=(size_of(-1),) if turned else (),
+            offset=size_of(grid.threads - 1) if turned else None,
+            scope=tile.scope,
+        )
 
     def through_warp(self) -> s.Stmt | None:
         """Memory of warps, or shared memory, and barriers of the warp; blocks here have no more threads than warps."""

@@ -172,16 +172,21 @@ class StatementMaker(AtomicMaker):
             )
             statement = s.View(view)
         elif roll < 0.7:
+            # A stride that has a name is one that no pass knows where optional ones are left out.
+            step: e.Expr = size_of(-1) if size % 2 else e.Var(self.name("step"), INT64)
             back = Buffer(
                 self.name("w"),
                 chosen.dtype,
                 (size_of(size),),
                 chosen.buffer.data,
-                strides=(size_of(-1),),
+                strides=(step,),
                 offset=size_of(size - 1),
                 scope=chosen.buffer.scope,
             )
             view, statement = back, s.View(back)
+            if isinstance(step, e.Var):
+                self.scope.memory.append(Memory(view, view_of=chosen.root))
+                return s.Seq((s.Bind(step, size_of(-1)), statement))
         else:
             start = self.chance.number(0, size - 1)
             view = self.new_buffer("w", chosen.dtype, (size_of(size - start),), chosen.buffer.scope)
