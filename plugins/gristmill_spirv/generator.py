@@ -27,7 +27,7 @@ class SPIRVGenerator:
 
     def generate(self, module: Module, target: Target, options: GenerateOptions) -> Sequence[Blob]:
         """One blob with all kernels."""
-        from gristmill.codegen.exchanges import check_exchanges
+        from gristmill.codegen.exchanges import check_exchanges, check_matrices
         from gristmill.codegen.kernel_records import kernel_record, kernels_of
         from gristmill.passes.deep import run_deep
         from gristmill_spirv.builder import short_name
@@ -38,6 +38,7 @@ class SPIRVGenerator:
         from gristmill_spirv.target import TEXT_KIND, capabilities, profile_of
 
         profile = profile_of(target)
+        check_matrices(module, str(target), capabilities(target))
         if profile.subgroup_size:
             check_exchanges(module, str(target), capabilities(target))
         data = HEADER

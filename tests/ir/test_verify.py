@@ -25,6 +25,11 @@ from gristmill.testing.ir_samples import every_node, index, new_buffer
 
 EXPLAIN = Path(gristmill.__file__).parent / "explain"
 HEAD = "function @f(x: float32[4], n: int32, flag: bool) {"
+TILES = """allocate C: float32[4, 4] in matrix.accumulator
+allocate A: float16[4, 4] in matrix.a
+allocate W: float16[8, 4] in matrix.b
+allocate I: int8[4, 4] in matrix.b
+"""
 KERNEL = "function @kernel(n: int32)\n  convention kernel\n  launch (threadIdx.x)\n{\n}"
 HANDLES = "self: handle, args: handle, count: int32, result: handle"
 
@@ -187,6 +192,25 @@ BODIES = [
     ("GM0450", ">>let y: float32 = 1.0 + warp_shuffle(x[0], 1i32, 32i32)"),
     ("GM0450", "for i: int64 in 0 +: 4 vectorized {\n>>  let y: float32 = warp_shuffle(x[i], 1i32, 32i32)\n}"),
     ("GM0450", "for i: int64 in 0 +: 4 parallel {\n>>  let y: float32 = warp_shuffle(x[i], 1i32, 32i32)\n}"),
+    ("GM0452", TILES + ">>x[0] = C[0, 0]"),
+    ("GM0452", TILES + ">>C[0, 0] = 1.0"),
+    ("GM0452", TILES + ">>let p: handle = &C[0, 0]"),
+    ("GM0452", TILES + ">>evaluate matrix_fill(&C[0, 0], 1i32, 8i32)"),
+    ("GM0452", TILES + ">>evaluate matrix_fill(&C[1, 0], 1.0, 8i32)"),
+    ("GM0452", TILES + ">>evaluate matrix_fill(&x[0], 1.0, 8i32)"),
+    ("GM0452", TILES + ">>evaluate matrix_fill(&C[0, 0], 1.0, n)"),
+    ("GM0452", TILES + ">>evaluate matrix_fill(&C[0, 0], 1.0, 24i32)"),
+    ("GM0452", TILES + "for i: int64 in 0 +: 4 parallel {\n>>  evaluate matrix_fill(&C[0, 0], 1.0, 8i32)\n}"),
+    ("GM0452", TILES + ">>evaluate matrix_load(&C[0, 0], &C[0, 0], 4i32, false, 8i32)"),
+    ("GM0452", TILES + ">>evaluate matrix_load(&A[0, 0], &x[0], 4i32, false, 8i32)"),
+    ("GM0452", TILES + ">>evaluate matrix_load(&C[0, 0], &x[0], 4, false, 8i32)"),
+    ("GM0452", TILES + ">>evaluate matrix_load(&C[0, 0], &x[0], 4i32, flag, 8i32)"),
+    ("GM0452", TILES + ">>evaluate matrix_multiply(&C[0, 0], &A[0, 0], &A[0, 0], &C[0, 0], 8i32)"),
+    ("GM0452", TILES + ">>evaluate matrix_multiply(&C[0, 0], &A[0, 0], &W[0, 0], &C[0, 0], 8i32)"),
+    ("GM0452", TILES + ">>evaluate matrix_multiply(&C[0, 0], &A[0, 0], &I[0, 0], &C[0, 0], 8i32)"),
+    ("GM0452", ">>allocate C: float32[4] in matrix.accumulator"),
+    ("GM0452", ">>allocate C: float32[4, 4] in matrix.a"),
+    ("GM0420", TILES + ">>evaluate matrix_fill(&C[0, 0], 1.0)"),
     ("GM0451", ">>x[0] = atomic_add(&x[0], 1.0)"),
     ("GM0451", ">>let y: float32 = 1.0 + atomic_load(&x[0])"),
     ("GM0451", ">>evaluate atomic_add(x[0], 1.0) as float32"),

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from gristmill.errors import UserError
+from gristmill.ir.expr import Call
+from gristmill.ir.functor import walk
 from gristmill.ir.printer import print_module
-from gristmill.ir.stmt import BarrierScope
+from gristmill.ir.stmt import Barrier, BarrierScope
 from gristmill.passes.hoist_shared_memory import HoistSharedMemory
 from gristmill.passes.insert_barriers import InsertBarriers
 from gristmill.passes.lower_blocks import LowerBlocks
@@ -569,3 +571,27 @@ def test_random_kernels_do_not_race():
     assert raced > 20
     print(f"{total} barriers in 12 kernels, {needless} that no run needed; {raced} of 60 raced before")
     assert needless * 4 <= total
+
+
+def test_tiles_of_matrices_meet_what_threads_do_to_the_same_memory():
+    """A load or store of a tile is by threads of a group together, so that even their own accesses are in its way."""
+    module = kernels("""
+@T.prim_func
+def f(x: T.Buffer((64,), "float16"), y: T.Buffer((64,), "float16")):
+    for t in T.thread_binding(32, thread="threadIdx.x"):
+        s = T.alloc_buffer((64,), "float16", scope="shared")
+        A = T.alloc_buffer((8, 8), "float16", scope="matrix.a")
+        C = T.alloc_buffer((8, 8), "float16", scope="matrix.accumulator")
+        T.matrix_fill(C, 1)
+        T.matrix_load(A, x[0], 8)
+        T.matrix_store(s[0], C, 8)
+        T.matrix_load(A, s[0], 8)
+        s[t] = x[t]
+        y[t] = s[t]
+""")
+    order = [
+        "barrier" if isinstance(node, Barrier) else node.op.name
+        for node in walk(PASSES.run(module, RunOptions(verify=True)))
+        if isinstance(node, (Barrier, Call))
+    ]
+    assert order == ["matrix_fill", "matrix_load", "matrix_store", "barrier", "matrix_load", "barrier"]

@@ -1,9 +1,9 @@
-"""What every code generator for devices refuses of exchanges between threads, before it writes any code."""
+"""What every code generator for devices refuses of exchanges between threads, and of matrices, before it writes any code."""
 
 from __future__ import annotations
 
 from gristmill.errors import Diagnostic, Unsupported
-from gristmill.ir.effects import is_exchange
+from gristmill.ir.effects import is_exchange, is_matrix
 from gristmill.ir.expr import Call, IntImm
 from gristmill.ir.functor import walk
 from gristmill.ir.module import Module
@@ -18,7 +18,7 @@ def check_exchanges(module: Module, target: str, capabilities: Capabilities, hav
     """
     widest = capabilities.warp_size if capabilities.warp_shuffles else 0
     for node in walk(module):
-        if not is_exchange(node):
+        if not is_exchange(node) or is_matrix(node):
             continue
         assert isinstance(node, Call)
         width = node.args[-1]
@@ -33,3 +33,13 @@ def check_exchanges(module: Module, target: str, capabilities: Capabilities, hav
                 remedy = f"build for `{having}`, which has them, or {remedy}"
         message, notes = f"{what} is not supported by target `{target}`", node.span.notes() if node.span else ()
         raise Unsupported(Diagnostic("GM0668", message, place_of(node.span), hint=remedy, notes=notes))
+
+
+def check_matrices(module: Module, target: str, capabilities: Capabilities) -> None:
+    """Raise Unsupported (GM0671) for an operation on tiles of matrices where the target has none."""
+    for node in walk(module):
+        if is_matrix(node) and not capabilities.matrices:
+            message = f"`{node.op}`, an operation of a warp on tiles of matrices, is not supported by target `{target}`"
+            remedy = "multiply with plain loops here; the target `reference` has operations on matrices"
+            notes = node.span.notes() if node.span else ()
+            raise Unsupported(Diagnostic("GM0671", message, place_of(node.span), hint=remedy, notes=notes))

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from gristmill.interp.buffers import BufferNames, tuple_text
-from gristmill.interp.expressions import ExpressionWriter, Visit
+from gristmill.interp.expressions import ExpressionWriter, Visit, tiles_of
 from gristmill.interp.values import Value, integer, value
 from gristmill.ir import stmt as s
 from gristmill.ir.dtype import INT64
 from gristmill.ir.expr import Expr, Var
-from gristmill.ir.memory import Buffer, Scope
+from gristmill.ir.memory import MATRIX_SCOPES, Buffer, Scope
 from gristmill.ir.node import Node
 
 _SHARED_SCOPES = (Scope.SHARED, Scope.SHARED_DYNAMIC)
@@ -68,6 +68,11 @@ class DefinitionWriter(ExpressionWriter, over=()):
             self.writer.emit(f"{name} = None")
             self.names_of[buffer] = BufferNames("", "", [], [], scalar=name)
             return
+        if buffer.scope in MATRIX_SCOPES:
+            self.tiles(buffer)
+            if self.context.mode is not Mode.DEVICE:
+                self.context.outside.append((buffer, node))
+            return
         sizes = yield from self.expressions(buffer.shape)
         site = self.site(node, buffer.name)
         pointer = self.writer.fresh("v")
@@ -82,6 +87,12 @@ class DefinitionWriter(ExpressionWriter, over=()):
         self.variables[buffer.data] = Value(pointer, buffer.data.dtype)
         # Per-thread memory is seen by its thread alone; other memory made here is too, unless it is shared.
         yield from self.define(buffer, pointer, site, private=not (device and buffer.scope in _SHARED_SCOPES))
+
+    def tiles(self, buffer: Buffer) -> None:
+        """The running thread's tiles of matrices."""
+        room = self.writer.fresh("v")
+        self.writer.emit(f"{room} = {self.constant(tiles_of(buffer))}.room()")
+        self.variables[buffer.data] = Value(room, buffer.data.dtype)
 
     def instance(self, buffer: Buffer, site: int, sizes: str, pointer: str) -> None:
         """The instance of an allocation that the running block, warp or thread has."""

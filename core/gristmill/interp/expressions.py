@@ -18,13 +18,14 @@ from typing import Any
 
 from gristmill.interp.atomics import AtomicAccess
 from gristmill.interp.buffers import tuple_text
+from gristmill.interp.matrices import Tiles
 from gristmill.interp.source import INDENTATION_AT_MOST, Line
 from gristmill.interp.values import Value, floating, integer, value
 from gristmill.ir import expr as e
 from gristmill.ir.dtype import BOOL, DType
-from gristmill.ir.effects import is_atomic, is_exchange
+from gristmill.ir.effects import is_atomic, is_exchange, is_matrix
 from gristmill.ir.functor import Functor
-from gristmill.ir.memory import Buffer
+from gristmill.ir.memory import MATRIX_SCOPES, Buffer, Scope
 from gristmill.ir.node import Node
 from gristmill.ir.op import MEMORY, PACKED_INTERFACE
 from gristmill.ir.span import Span
@@ -64,6 +65,10 @@ class ExpressionWriter(AtomicAccess, Functor[Any], over=()):
 
     def exchange(self, node: e.Call, args: list[Value]) -> Value:
         """The value of an exchange between threads."""
+        raise NotImplementedError
+
+    def together(self, node: e.Call, operands: list[str], width: int) -> Value:
+        """An operation on matrices, which the threads of a group do together."""
         raise NotImplementedError
 
     def tensor_text(self, buffer: Buffer, site: int) -> str:
@@ -293,6 +298,8 @@ class ExpressionWriter(AtomicAccess, Functor[Any], over=()):
     def visit_Call(self, node: e.Call) -> Visit:
         if is_atomic(node):
             return (yield from self._atomic(node))
+        if is_matrix(node):
+            return (yield from self._matrix(node))
         args = []
         for arg in node.args:
             args.append((yield arg))
@@ -322,6 +329,25 @@ class ExpressionWriter(AtomicAccess, Functor[Any], over=()):
             operands.append(self.named((yield operand)))
         return self.atomic_access(node.op.name, element.buffer, indices, operands, self.site(node, element.buffer.name))
 
+    def _matrix(self, node: e.Call) -> Visit:
+        """The operands in order, then the operation."""
+        operands = []
+        for arg in node.args[:-1]:
+            if not isinstance(arg, e.AddressOf):
+                operands.append(self.named((yield arg)).text)
+            elif arg.buffer.scope in MATRIX_SCOPES:
+                indices = []
+                for index in arg.indices[:-2]:
+                    indices.append(self.named((yield index)).text)
+                tiles, room = self.constant(tiles_of(arg.buffer)), self.variables[arg.buffer.data].text
+                operands.append(f"Tile({tiles}, {room}, {tuple_text(indices)})")
+            else:
+                name = self.constant(arg.buffer.name)
+                operands.append(f"MatrixElement({name}, {(yield arg).text}, {arg.buffer.scope is Scope.GLOBAL})")
+        width = node.args[-1]
+        assert isinstance(width, e.IntImm)
+        return self.together(node, operands, width.value)
+
     def visit_CallFunction(self, node: e.CallFunction) -> Visit:
         args = []
         for arg in node.args:
@@ -341,3 +367,9 @@ class ExpressionWriter(AtomicAccess, Functor[Any], over=()):
         site = self.site(node, name)
         text = f"{how}(E, {site}, {self.constant(name)}, {tuple_text(args)}, DT_{node.type})"
         return self.named(value(text, node.type, 1))
+
+
+def tiles_of(buffer: Buffer) -> Tiles:
+    """What is known of a buffer of tiles."""
+    *counts, rows, columns = (size.value for size in buffer.shape if isinstance(size, e.IntImm))
+    return Tiles(buffer.name, tuple(counts), rows, columns, buffer.dtype)

@@ -18,7 +18,8 @@ from gristmill.interp.source import Line, captures
 from gristmill.interp.values import Value, value
 from gristmill.ir import expr as e
 from gristmill.ir import stmt as s
-from gristmill.ir.memory import Scope
+from gristmill.ir.effects import matrix_element
+from gristmill.ir.memory import MATRIX_SCOPES, Scope
 
 
 class LaunchWriter(BlockWriter, over=()):
@@ -39,6 +40,17 @@ class LaunchWriter(BlockWriter, over=()):
         name = self.writer.fresh("t")
         self.writer.emit(f"{name} = yield Exchange({site}, {self.constant(node.op.name)}, {', '.join(operands)})")
         return value(name, node.type)
+
+    def together(self, node: e.Call, operands: list[str], width: int) -> Value:
+        element = matrix_element(node)
+        site = self.site(node, node.op.name if element is None else element.buffer.name)
+        brought = f"Exchange({site}, {self.constant(node.op.name)}, {width}, {tuple_text(operands)})"
+        # Outside of launches one thread is alone in its group.
+        if self.context.mode is Mode.DEVICE:
+            self.writer.emit(f"yield {brought}", site)
+        else:
+            self.writer.emit(f"matrix_alone(E, {brought}, {self.strand})", site)
+        return Value("None", node.type)
 
     def barrier_site(self, node: s.Barrier) -> int:
         raise NotImplementedError
@@ -114,6 +126,9 @@ class LaunchWriter(BlockWriter, over=()):
                 used |= {buffer, buffer.data} | used_memory(node)
         for buffer, node in outer.outside:
             if buffer not in used:
+                continue
+            if buffer.scope in MATRIX_SCOPES:
+                self.tiles(buffer)
                 continue
             site = self.site(node, buffer.name)
             if isinstance(node, s.MatchBuffer):

@@ -20,6 +20,7 @@ from gristmill.interp.exchanges import Exchange
 from gristmill.interp.expressions import Visit
 from gristmill.interp.formats import decode_bfloat16_table, decode_float16_table
 from gristmill.interp.lockstep import LockStepWriter
+from gristmill.interp.matrices import Element, Tile, alone
 from gristmill.interp.memory import Pointer, Tensor
 from gristmill.interp.outside import call_extern, call_packed, launch_elsewhere
 from gristmill.interp.packed import PACKED_HELPERS
@@ -97,6 +98,9 @@ class Program:
             "AXES": AXES,
             "BARRIERS": self.barriers,
             "Exchange": Exchange,
+            "Tile": Tile,
+            "MatrixElement": Element,
+            "matrix_alone": alone,
             "BREAK": Ending(),
             "CONTINUE": Ending(),
             "launch": launch,

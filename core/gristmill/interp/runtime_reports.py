@@ -18,6 +18,15 @@ AXES = tuple(ThreadAxis)
 _ATOMIC = "make both atomic operations, as `T.atomic_load(x[i])`, or put a barrier between the two"
 
 
+_LANES = 128
+"""More lanes than a warp has are never told apart in a path of accesses by a group."""
+
+
+def group_lane(first: int, number: int) -> int:
+    """What stands for a lane in the path of accesses that a group does together; another one for each such ``number``."""
+    return -1 - first - _LANES * number
+
+
 @dataclass(frozen=True, slots=True)
 class LaunchShape:
     """The extents of a launch, one for each of :data:`AXES` (1 where it has no such axis), and which axes it has."""
@@ -66,7 +75,11 @@ class RuntimeReports:
                 position += 2
             else:
                 _, block, _, warp, _, lane = path[position : position + 6]
-                found.append(what.describe(block, warp * what.warp_size + lane))
+                if lane < 0:
+                    first = what.describe(block, warp * what.warp_size + (-1 - lane) % _LANES)
+                    found.append(f"the group that begins with {first}")
+                else:
+                    found.append(what.describe(block, warp * what.warp_size + lane))
                 position += 6
         return ", ".join(found)
 

@@ -258,7 +258,7 @@ class Execution(RuntimeReports):
 
     # Races ------------------------------------------------------------------------------------------------------------
 
-    def tracking(self, pointer: Pointer, dtype: DType, origin: int, elements: Any) -> tuple[Any, Any, Any, Any]:
+    def tracking(self, pointer: Pointer, dtype: DType, origin: int | None, elements: Any) -> tuple[Any, Any, Any, Any]:
         """What generated code calls at a tracked read, a write, a write that several threads may repeat, an atomic one."""
         memory = pointer.memory
         tracker = memory.tracker

@@ -18,12 +18,16 @@ from typing import Any, NoReturn
 
 from gristmill.errors import Note
 from gristmill.interp.exchanges import EndedLane, Exchange, exchanged
+from gristmill.interp.matrices import Group, incomplete, performed
 from gristmill.interp.memory import Memory
 from gristmill.interp.races import Strand
 from gristmill.interp.reports import ExecutionError, report
-from gristmill.interp.runtime_reports import AXES, LaunchShape
+from gristmill.interp.runtime_reports import AXES, LaunchShape, group_lane
 from gristmill.interp.state import Execution
+from gristmill.ir.op import MATRIX
 from gristmill.ir.stmt import BarrierScope, ThreadAxis
+
+MATRIX_OPERATIONS = frozenset(op.name for op in MATRIX)
 
 
 @dataclass(slots=True, eq=False)
@@ -170,6 +174,7 @@ class _BlockRun:
         self.shared_epoch = 0
         self.global_epoch = 0
         self.warp_epochs: dict[int, int] = {}
+        self.group_accesses = 0
 
     def strand_of(self, thread: int) -> Strand:
         strand = Strand(block=self.block, thread=thread)
@@ -234,14 +239,33 @@ class _BlockRun:
             group = self.group_of(threads, number)
             if any(not other.returned and other.place != thread.place for other in group):
                 continue
-            try:
-                found = exchanged([other.brings for other in group])
-            except EndedLane as ended:
-                raise self.ended(group, ended, brought) from None
+            if brought.operation in MATRIX_OPERATIONS:
+                self.on_matrices(group, brought)
+                found: list[Any] = [None] * len(group)
+            else:
+                try:
+                    found = exchanged([other.brings for other in group])
+                except EndedLane as ended:
+                    raise self.ended(group, ended, brought) from None
             for other, gets in zip(group, found, strict=True):
                 other.brings, other.waits_at, other.gets = None, None, gets
             released = True
         return released
+
+    def on_matrices(self, group: list[_Thread], brought: Exchange) -> None:
+        """Do an operation on matrices for a group. Its accesses are ordered with those of no thread, but by barriers."""
+        self.group_accesses += 1
+        first = group[0].strand
+        apart = (group_lane(first.shared[-1], self.group_accesses),)
+        strand = Strand((*first.shared[:-1], *apart), (*first.everywhere[:-1], *apart), self.block, first.thread)
+        there = [other.brings for other in group if other.brings is not None]
+        notes = (
+            Note(f"the group begins with the thread {self.block.shape.describe(self.block.number, first.thread)}"),
+        )
+        work = Group(self.execution, there, strand, notes)
+        if len(there) < brought.width:
+            incomplete(work, len(group), len(group) - len(there))
+        performed(work)
 
     def group_of(self, threads: list[_Thread], number: int) -> list[_Thread]:
         """The threads that a waiting one makes an exchange with."""

@@ -27,6 +27,17 @@ class Scope(Enum):
     """Memory that the threads of one warp spread over their registers."""
     LOCAL = "local"
     """Memory of one thread."""
+    MATRIX_A = "matrix.a"
+    """Tiles that the threads of a warp hold together: left operands of products of matrices."""
+    MATRIX_B = "matrix.b"
+    """Such tiles: right operands of products."""
+    MATRIX_ACCUMULATOR = "matrix.accumulator"
+    """Such tiles: sums of products."""
+
+
+MATRIX_SCOPES = frozenset((Scope.MATRIX_A, Scope.MATRIX_B, Scope.MATRIX_ACCUMULATOR))
+"""What holds tiles of matrices. The last two dimensions of such a buffer are the rows and columns of a tile, those before
+count tiles. Only the operations :data:`gristmill.ir.op.MATRIX` touch it; nothing has a view of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ class Operands(Enum):
     """A scalar to exchange, how far or from which lane (int32) where the operation has three, and the constant width."""
     ATOMIC = "atomic"
     """The address of an element, and values of its type."""
+    MATRIX = "matrix"
+    """Addresses of tiles and of elements of memory, what the operation's text says, and the constant width."""
     ANY = "any"
     """What the operation's own text says."""
 
@@ -229,6 +231,25 @@ ATOMICS_IN_ANY_ORDER = frozenset(("atomic_add", "atomic_min", "atomic_max", "ato
 """Of integers, each of these leaves the same in memory in whatever order threads come, if it is the only one there."""
 
 
+def _matrix(name: str, arity: int, meaning: str, exactness: Exactness = Exactness.EXACT) -> Op:
+    return Op(name, arity, Operands.MATRIX, Result.VOID, exactness, meaning, pure=False)
+
+
+# Operations on tiles of matrices, which the threads of a group hold together. Groups and width are those of WARP; here all
+# threads of a group come together, none missing and none ended, with the same operands, and the operation happens once for
+# all of them. A tile is given by the address of its first element in a buffer of one of the scopes MATRIX_SCOPES. Element
+# [i, j] of a tile in memory lies i * stride + j elements behind the address, where "by_column" is true i + j * stride. What a
+# group reads or writes there is ordered with what any thread does, also one of the group, by barriers alone. Integers wrap;
+# of floats the products are exact, and they and the element of c are added in any order, with or without rounding to the type
+# of d after each addition. Outside of launches a thread is alone in its group.
+MATRIX = (
+    _matrix("matrix_fill", 3, "sets all elements of the tile a to b; the width c"),
+    _matrix("matrix_load", 5, "loads the tile a from the memory at b: stride c (int32), by_column d (bool), width e"),
+    _matrix("matrix_multiply", 5, "sets the tile a to b @ c + d; the width e", Exactness.BOUNDED),
+    _matrix("matrix_store", 5, "stores the tile b to the memory at a: stride c (int32), by_column d (bool), width e"),
+)
+
+
 def _packed(name: str, arity: int, meaning: str, pure: bool = True) -> Op:
     """An operation of the packed interface; its meaning begins with its result type."""
     stated = meaning.partition(":")[0]
@@ -293,5 +314,5 @@ MESSAGE_TEXTS = frozenset(("packed_kind_text", "tensor_dtype_text"))
 """Operations whose value is a text, and which stand only as parts of the message of an assert."""
 
 OPS: Mapping[str, Op] = _table(
-    (MATHEMATICS, BITS, DOT_PRODUCTS, HINTS, PARTIAL, MEMORY, WARP, ATOMICS, PACKED_INTERFACE)
+    (MATHEMATICS, BITS, DOT_PRODUCTS, HINTS, PARTIAL, MEMORY, WARP, ATOMICS, MATRIX, PACKED_INTERFACE)
 )

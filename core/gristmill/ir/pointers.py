@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from gristmill.ir.effects import atomic_element
+from gristmill.ir.effects import written_element
 from gristmill.ir.expr import AddressOf, BufferRef, CallExtern, CallFunction, CallPacked, Expr, Var
 from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer
@@ -99,7 +99,7 @@ class _Uses:
         for node in walk(function.body):
             if isinstance(node, Store):
                 found.stored.add(node.buffer.data)
-            elif (element := atomic_element(node)) is not None:
+            elif (element := written_element(node)) is not None:
                 found.stored.add(element.buffer.data)
             elif isinstance(node, (CallPacked, CallExtern)):
                 found.stored.update(_handles(node.args))

@@ -13,6 +13,7 @@ Values
     GM0419  what is stored has the type of the element
     GM0420  an operation gets operands in the number and of the types that it takes, and states its result rightly
     GM0450  exchanges between threads are the whole value of a binding, in no parallel or vectorized loop
+    GM0452  tiles of matrices are touched by operations on matrices alone, which are statements of their own and fit the tiles
     GM0451  atomic operations are the whole value of a binding or statement, on an element of a type that has them
     GM0448  texts, addresses and whole buffers stand only where they may (arguments, pointer bindings)
 Calls

@@ -15,6 +15,7 @@ from gristmill.ir.module import CallingConvention, Function
 from gristmill.ir.node import Node
 from gristmill.ir.op import MESSAGE_TEXTS, PACKED_INTERFACE, WARP_WIDTH_AT_MOST, Operands, Result
 from gristmill.ir.verify_atomics import check_atomic, element_type
+from gristmill.ir.verify_matrices import check_matrix, check_untouched
 from gristmill.ir.verify_walk import Use, VerifierWalk, shown
 
 _PACKED_INTERFACE = frozenset(op.name for op in PACKED_INTERFACE)
@@ -188,6 +189,8 @@ class ExpressionVerifier(VerifierWalk, over=EXPRESSIONS):
         """An element (or several) of a buffer: its type."""
         if buffer not in self.visible:
             self.report("GM0424", f"the buffer `{buffer.name}` is used where it is not defined", node)
+        if not isinstance(node, e.AddressOf) or self.use is not Use.TILE:
+            check_untouched(self, node, buffer)
         if len(types) != buffer.rank:
             plural = "dimension" if buffer.rank == 1 else "dimensions"
             message = f"`{buffer.name}` has {buffer.rank} {plural} and is indexed with {len(types)}: {shown(node)}"
@@ -213,8 +216,9 @@ class ExpressionVerifier(VerifierWalk, over=EXPRESSIONS):
         return HANDLE
 
     def visit_BufferRef(self, node: e.BufferRef) -> DType:
-        if self.use in (Use.VALUE, Use.POINTER, Use.MESSAGE):
+        if self.use in (Use.VALUE, Use.POINTER, Use.MESSAGE, Use.TILE):
             self.report("GM0448", f"the whole buffer {shown(node)} may only be an argument of a call", node)
+        check_untouched(self, node, node.buffer)
         if node.buffer not in self.visible:
             self.report("GM0424", f"the buffer `{node.buffer.name}` is used where it is not defined", node)
         return HANDLE
@@ -243,6 +247,8 @@ class ExpressionVerifier(VerifierWalk, over=EXPRESSIONS):
             self.exchange(node)
         elif op.operands is Operands.ATOMIC:
             check_atomic(self, node)
+        elif op.operands is Operands.MATRIX:
+            check_matrix(self, node)
         elif op.operands is Operands.ANY:
             self.packed_operands(node)
         else:
@@ -361,5 +367,6 @@ def _takes(operands: Operands, dtype: DType) -> bool:
         Operands.BOOL: dtype.is_bool,
         Operands.WARP: True,
         Operands.ATOMIC: True,
+        Operands.MATRIX: True,
         Operands.ANY: True,
     }[operands]

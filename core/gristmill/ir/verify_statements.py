@@ -15,7 +15,7 @@ from gristmill.ir import expr as e
 from gristmill.ir import stmt as s
 from gristmill.ir.build import constant_value
 from gristmill.ir.dtype import LANES_AT_MOST, SCALARS, VOID, DType
-from gristmill.ir.effects import is_atomic
+from gristmill.ir.effects import is_atomic, is_matrix
 from gristmill.ir.functor import STATEMENTS, Functor, walk
 from gristmill.ir.memory import Buffer, Range, Region, Scope
 from gristmill.ir.module import CallingConvention, Function, Module
@@ -23,6 +23,7 @@ from gristmill.ir.node import Node
 from gristmill.ir.op import MESSAGE_TEXTS
 from gristmill.ir.target import Target
 from gristmill.ir.verify_launches import LaunchVerifier
+from gristmill.ir.verify_matrices import check_tiles, check_untouched
 from gristmill.ir.verify_walk import Use, shown
 
 
@@ -58,6 +59,7 @@ class StatementVerifier(LaunchVerifier):
         for param in function.params:
             if isinstance(param, Buffer):
                 self.define_buffer(param, defines_data=True)
+                check_untouched(self, param, param)
         self.body(function.body)
         while self.work:
             self.work.pop()()
@@ -168,6 +170,7 @@ class StatementVerifier(LaunchVerifier):
             self.check_allocation(node.buffer)
 
     def check_allocation(self, buffer: Buffer) -> None:
+        check_tiles(self, buffer)
         is_shared = buffer.scope in (Scope.SHARED, Scope.WARP)
         if is_shared and any(not _is_constant(size) for size in buffer.shape):
             hint = "memory whose size the launch gives has the scope `shared.dyn`"
@@ -187,6 +190,7 @@ class StatementVerifier(LaunchVerifier):
             if not dtype.is_handle:
                 self.report("GM0427", f"the source of the view `{node.buffer.name}` is {dtype}, not a pointer", node)
         self.define_buffer(node.buffer, defines_data=node.source is not None)
+        check_untouched(self, node, node.buffer)
 
     def store(self, node: s.Store) -> None:
         types = tuple(self.expression(index) for index in node.indices)
@@ -356,7 +360,7 @@ class StatementVerifier(LaunchVerifier):
         self.body(node.body, _Loop(s.LoopKind.THREAD, is_region=True))
 
     def evaluate(self, node: s.Evaluate) -> None:
-        self.bound = node.value if is_atomic(node.value) else None
+        self.bound = node.value if is_atomic(node.value) or is_matrix(node.value) else None
         self.expression(node.value)
 
 

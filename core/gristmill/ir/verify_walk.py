@@ -30,6 +30,8 @@ class Use(Enum):
     """An argument of a packed or extern call: texts too."""
     MESSAGE = 4
     """A part of the message of an assert: texts made at run time."""
+    TILE = 5
+    """An operand of an operation on matrices: addresses, of tiles too."""
 
 
 def shown(node: Node) -> str:
@@ -124,6 +126,8 @@ def _use_of_operands(node: e.Expr) -> Use:
     if isinstance(node, (e.CallExtern, e.CallPacked)):
         return Use.FOREIGN
     takes_addresses = isinstance(node, e.Call) and node.op.operands in (Operands.ANY, Operands.ATOMIC)
+    if isinstance(node, e.Call) and node.op.operands is Operands.MATRIX:
+        return Use.TILE
     if isinstance(node, e.CallFunction) or takes_addresses:
         return Use.ARGUMENT
     return Use.VALUE

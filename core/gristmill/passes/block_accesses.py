@@ -15,7 +15,7 @@ from typing import Any
 from gristmill.arith.interval import Interval
 from gristmill.ir.build import cast, const, constant_value
 from gristmill.ir.dtype import INT64
-from gristmill.ir.effects import atomic_element, is_atomic, is_exchange
+from gristmill.ir.effects import atomic_element, is_atomic, is_exchange, is_matrix, matrix_element, written_element
 from gristmill.ir.expr import (
     Add,
     AddressOf,
@@ -154,7 +154,7 @@ class RegionReader:
                 found = self.access(stmt, True, stmt.span)
                 accesses += [found] if found is not None else []
                 self.changed(stmt.buffer.data)
-        if isinstance(stmt, (Bind, Evaluate)) and (element := atomic_element(stmt.value)) is not None:
+        if isinstance(stmt, (Bind, Evaluate)) and (element := written_element(stmt.value)) is not None:
             self.changed(element.buffer.data)
         return Leaf(stmt, accesses)
 
@@ -196,7 +196,7 @@ class RegionReader:
         for node in walk(stmt) if stmt is not None else ():
             if isinstance(node, Store):
                 self.changed(node.buffer.data)
-            elif (element := atomic_element(node)) is not None:
+            elif (element := written_element(node)) is not None:
                 self.changed(element.buffer.data)
             elif isinstance(node, (CallFunction, CallExtern, CallPacked)):
                 for data in list(self.versions):
@@ -257,6 +257,9 @@ class RegionReader:
             elif (element := atomic_element(node)) is not None:
                 one = self.access(element, True, node.span or stmt.span, atomic=True)
                 found += [one] if one is not None else []
+            elif is_matrix(node) and (element := matrix_element(node)) is not None:
+                one = self.access(element, written_element(node) is not None, node.span or stmt.span)
+                found += [self.of_group(one)] if one is not None else []
             elif isinstance(node, (CallFunction, CallExtern, CallPacked)):
                 for arg in node.args:
                     data = arg.buffer.data if isinstance(arg, (BufferRef, AddressOf)) else arg
@@ -302,7 +305,7 @@ class RegionReader:
 
     def numbered(self, access: Access) -> Access:
         key = (
-            *(access.root, access.scope, access.writes, access.atomic, access.buffer, access.opened),
+            *(access.root, access.scope, access.writes, access.atomic, access.of_group, access.buffer, access.opened),
             tuple(access.axes.items()),
             tuple(id(fact) for fact in access.facts),
             None if access.dimensions is None else tuple(form.key for form in access.dimensions),
@@ -338,6 +341,10 @@ class RegionReader:
             _room(buffer, start), atomic,
         )  # fmt: skip
         return self.numbered(found)
+
+    def of_group(self, access: Access) -> Access:
+        """An access that begins there, made by threads of a group together: anywhere in what the buffer has."""
+        return self.numbered(replace(access, dimensions=None, flat=None, of_group=True))
 
     def _lanes(self, buffer: Buffer, indices: tuple[Expr, ...], size: int) -> Interval:
         if not indices or not isinstance(indices[-1], Ramp):

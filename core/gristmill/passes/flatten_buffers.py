@@ -13,8 +13,8 @@ After::
       a[i * 4 + 1] = 0.0
 
 Index arithmetic is int64. Buffers whose strides are not constants stay as they are, since a stride may be negative;
-so do buffers of no dimension (local scalars). A buffer that is passed whole to a packed or extern call keeps its shape
-in a view of its own.
+so do buffers of no dimension (local scalars), and those of tiles of matrices. A buffer that is passed whole to a packed
+or extern call keeps its shape in a view of its own.
 
 Requires: no blocks, no buffer parameters. Ensures: every load and store of a flattened buffer has one int64 index.
 """
@@ -27,7 +27,7 @@ from typing import Any
 from gristmill.ir.build import sequence
 from gristmill.ir.expr import AddressOf, BufferRef, Expr, IntImm, Load
 from gristmill.ir.functor import Mutator, walk
-from gristmill.ir.memory import Buffer
+from gristmill.ir.memory import MATRIX_SCOPES, Buffer
 from gristmill.ir.module import Function, Module
 from gristmill.ir.stmt import Allocate, Block, Stmt, Store, View
 from gristmill.passes.layout import element_offset, flat_size
@@ -61,6 +61,8 @@ def flatten_buffers(function: Function) -> Function:
 
 
 def _can_flatten(buffer: Buffer) -> bool:
+    if buffer.scope in MATRIX_SCOPES:
+        return False
     if buffer.rank == 0 or (buffer.rank == 1 and not buffer.strides and buffer.offset is None):
         return False
     return all(isinstance(stride, IntImm) and stride.value >= 0 for stride in buffer.strides)

@@ -175,13 +175,14 @@ class _Flow:
         if not axes or (first.room is not None and later.room is not None and first.room.meet(later.room) is None):
             return True
         indices = None
-        if first.buffer is later.buffer and first.buffer is not None and not first.buffer.strides:
+        together = first.of_group or later.of_group
+        if first.buffer is later.buffer and first.buffer is not None and not first.buffer.strides and not together:
             # Elements with different indices lie in different places.
             indices = (first.dimensions or (), later.dimensions or ())
             if any(map(are_two_constants, *indices)):
                 return True
         exempt = frozenset[Var]()
-        if first.writes and not first.atomic and not later.writes:
+        if first.writes and not first.atomic and not later.writes and not together:
             # Outside of a loop over an axis the threads along it do one piece of work: each has made this write.
             exempt = frozenset(axes.values()) - first.opened
         if indices is not None:

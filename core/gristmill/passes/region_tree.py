@@ -40,6 +40,8 @@ class Access:
     """The bytes of the memory that the buffer has, if its place in it is known; no access is outside of them."""
     atomic: bool = False
     """Whether this is an atomic operation, which is in no other one's way."""
+    of_group: bool = False
+    """Whether the threads of a group make it together, so that each may have made any part of it."""
     signature: int = 0
     """The same number for accesses between which no question of hazards makes a difference."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gristmill.ir.effects import atomic_element
+from gristmill.ir.effects import atomic_element, is_matrix, written_element
 from gristmill.ir.expr import AddressOf, BufferRef, CallExtern, CallFunction, CallPacked, Var
 from gristmill.ir.functor import walk
 from gristmill.ir.stmt import Bind, Stmt, Store, View
@@ -18,6 +18,10 @@ def written_memory(region: Stmt) -> set[Var] | None:
         elif (element := atomic_element(node)) is not None:
             elements.add(element)
             found.add(element.buffer.data)
+        elif is_matrix(node):
+            elements |= {arg for arg in node.args if isinstance(arg, AddressOf)}
+            if (written := written_element(node)) is not None:
+                found.add(written.buffer.data)
         elif node in elements:
             continue
         elif isinstance(node, (CallFunction, CallExtern, CallPacked, AddressOf, BufferRef)):

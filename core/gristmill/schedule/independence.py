@@ -20,7 +20,7 @@ from gristmill.arith.interval import Interval
 from gristmill.arith.simplify import Simplifier
 from gristmill.ir.build import constant_value
 from gristmill.ir.dtype import INT64
-from gristmill.ir.effects import atomic_element, is_atomic
+from gristmill.ir.effects import atomic_element, is_atomic, written_element
 from gristmill.ir.expr import AddressOf, Call, CallFunction, Expr, IntImm, Load, Min, Ramp, Var
 from gristmill.ir.functor import walk
 from gristmill.ir.memory import Buffer
@@ -80,7 +80,7 @@ class Independence:
         _know_sizes(self.polynomials, params)
         self.inside = defined_variables(body) | {loop.var for loop in loops} | {bind.var for bind in binds}
         self.written = {self.root(node.buffer) for node in walk(body) if isinstance(node, Store)}
-        self.written |= {self.root(found.buffer) for node in walk(body) if (found := atomic_element(node)) is not None}
+        self.written |= {self.root(found.buffer) for node in walk(body) if (found := written_element(node)) is not None}
         self.atoms: dict[For, int] = {}
         self.last: dict[int, Polynomial] = {}
         """The number of the last iteration, for the atoms of loops."""

@@ -7,7 +7,7 @@ import ast
 from gristmill.errors import suggestion
 from gristmill.ir.build import cast, const, constant_value
 from gristmill.ir.expr import Expr, IntImm, Load, Mul, Ramp, Sub
-from gristmill.ir.memory import Buffer, Range, Region
+from gristmill.ir.memory import MATRIX_SCOPES, Buffer, Range, Region
 from gristmill.ir.readable import size_text
 from gristmill.script.context import Context
 from gristmill.script.linear import difference
@@ -22,6 +22,8 @@ MEMBERS = (*METHODS, "data", "shape", "strides", "elem_offset", "dtype", "scope"
 def buffer_member(context: Context, node: ast.Attribute, buffer: Buffer) -> Value:
     """``A.data``, ``A.shape`` and the like."""
     name = node.attr
+    if name in (*METHODS, "data"):
+        check_elements(context, node, buffer)
     if name in METHODS:
         return Method(name, buffer)
     if name == "data":
@@ -75,6 +77,7 @@ def element(context: Context, node: ast.Subscript, buffer: Buffer) -> Value:
 
     Other slices make a region, which only a few places take.
     """
+    check_elements(context, node, buffer)
     places = index_nodes(node)
     if any(isinstance(place, ast.Slice) for place in places):
         found = _vector_indices(context, node, buffer, places, complain=False)
@@ -82,6 +85,18 @@ def element(context: Context, node: ast.Subscript, buffer: Buffer) -> Value:
             return region(context, node, buffer)
         return Load(buffer, found, context.span(node))
     return Load(buffer, indices(context, node, buffer, places), context.span(node))
+
+
+def check_elements(context: Context, node: Positioned, buffer: Buffer) -> None:
+    """Refuse (GM0348) what reaches for single elements of tiles of matrices, or hands the tiles on."""
+    if buffer.scope in MATRIX_SCOPES:
+        raise context.mistake(
+            "GM0348",
+            node,
+            f"`{buffer.name}` holds tiles of matrices, whose elements are spread over the threads of a warp",
+            label="not one by one",
+            hint="store the tile to shared or global memory first: `T.matrix_store(A[i, j], tile, stride)`",
+        )
 
 
 def check_rank(context: Context, node: Positioned, buffer: Buffer, count: int) -> None:
@@ -136,6 +151,7 @@ def _check_bounds(context: Context, place: Positioned, buffer: Buffer, axis: int
 
 def target_indices(context: Context, node: ast.Subscript, buffer: Buffer) -> tuple[Expr, ...]:
     """The indices that a store goes to; a slice of constant length may come last."""
+    check_elements(context, node, buffer)
     places = index_nodes(node)
     if any(isinstance(place, ast.Slice) for place in places):
         found = _vector_indices(context, node, buffer, places, complain=True)

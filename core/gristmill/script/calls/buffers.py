@@ -12,8 +12,9 @@ from gristmill.ir.memory import Buffer, PointerType, Region, Scope
 from gristmill.ir.stmt import Allocate, Bind, MatchBuffer, Store, View
 from gristmill.script.calls.arguments import bind
 from gristmill.script.calls.conversions import dtype_argument
+from gristmill.script.calls.matrices import check_tiles
 from gristmill.script.context import Context
-from gristmill.script.memory import check_rank, whole
+from gristmill.script.memory import check_elements, check_rank, whole
 from gristmill.script.operands import fit, index, operand
 from gristmill.script.shapes import Layout, element_count, layout, make_buffer, scope_of, sizes
 from gristmill.script.values import Allocated, Method, Value, describe
@@ -33,6 +34,7 @@ def _allocated(context: Context, call: ast.Call, found: Layout) -> Buffer:
             label="its size is not constant",
             hint='use constants for its shape, or scope="global"',
         )
+    check_tiles(context, call, found)
     buffer = make_buffer(context, context.target or "buffer", found, call)
     block = context.block
     if block is not None:
@@ -86,7 +88,9 @@ def _view(context: Context, call: ast.Call, found: Layout) -> Buffer:
     assert found.data is not None
     value = lower(context, found.data)
     if isinstance(value, (Allocated, Buffer)):
-        value = (value.buffer if isinstance(value, Allocated) else value).data
+        of = value.buffer if isinstance(value, Allocated) else value
+        check_elements(context, found.data, of)
+        value = of.data
     if not isinstance(value, Expr) or not value.dtype.is_handle:
         raise context.mistake(
             "GM0267",
@@ -128,6 +132,7 @@ def _match_buffer(context: Context, call: ast.Call) -> Value:
             "`T.decl_buffer(shape, dtype, data=A.data)` for a view",
         )
     inner = ast.copy_location(ast.Call(call.func, call.args[1:], call.keywords), call)
+    check_elements(context, args["source"], source.buffer)
     if "shape" in args:
         found = layout(context, inner, dtype=source.buffer.dtype)
     else:

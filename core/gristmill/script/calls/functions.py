@@ -15,7 +15,7 @@ from gristmill.script.calls.arguments import bind
 from gristmill.script.calls.conversions import dtype_argument
 from gristmill.script.calls.dot_products import SYMBOL, dot_product
 from gristmill.script.context import Context
-from gristmill.script.memory import index_nodes
+from gristmill.script.memory import check_elements, index_nodes
 from gristmill.script.operands import as_operand, constant_text, fit, typed
 from gristmill.script.values import Allocated, Callee, Value, describe
 
@@ -94,6 +94,8 @@ def _argument(context: Context, node: ast.expr, param: Var | Buffer, callee: Cal
     value = lower(context, node)
     if isinstance(value, Allocated):
         value = value.buffer.data if isinstance(param, Var) else value.buffer
+    if isinstance(value, Buffer):
+        check_elements(context, node, value)
     if isinstance(param, Buffer):
         return _buffer_argument(context, node, value, param, callee)
     if param.dtype.is_handle:
@@ -281,6 +283,8 @@ def _raw_argument(context: Context, node: ast.expr, tensors: bool) -> Expr:
                 hint="leave the NUL out",
             )  # fmt: skip
         return StringImm(value, context.span(node))
+    if isinstance(value, (Allocated, Buffer)):
+        check_elements(context, node, value.buffer if isinstance(value, Allocated) else value)
     if isinstance(value, Allocated):
         return BufferRef(value.buffer, context.span(node)) if tensors else value.buffer.data
     if isinstance(value, Buffer):

@@ -36,7 +36,7 @@ def _shuffle(name: str, lane: str) -> Callable[[Context, ast.Call], Value]:
 
     def handler(context: Context, call: ast.Call) -> Value:
         args = bind(context, call, ("value", lane), ("width",))
-        width = _width(context, args.get("width"))
+        width = width_of(context, args.get("width"))
         return _exchanged(context, call, name, _value(context, args["value"]), _lane(context, args[lane], lane), width)
 
     return handler
@@ -49,7 +49,7 @@ def _vote(name: str) -> Callable[[Context, ast.Call], Value]:
         args = bind(context, call, ("condition",), ("width",))
         node = args["condition"]
         asked = as_bool(context, node, condition(context, node))
-        return _exchanged(context, call, name, asked, None, _width(context, args.get("width")))
+        return _exchanged(context, call, name, asked, None, width_of(context, args.get("width")))
 
     return handler
 
@@ -60,9 +60,12 @@ def _classic(name: str) -> Callable[[Context, ast.Call], Value]:
     def handler(context: Context, call: ast.Call) -> Value:
         args = bind(context, call, ("mask", "value", "lane", "width", "warp_size"))
         operand(context, args["mask"])
-        width, size = _width(context, args["width"]), constant_int(context, args["warp_size"], "the size of a warp", 1)
+        width, size = (
+            width_of(context, args["width"]),
+            constant_int(context, args["warp_size"], "the size of a warp", 1),
+        )
         if width > size:
-            raise _wrong_width(context, args["width"], f"groups of {width} threads do not fit into a warp of {size}")
+            raise _wrongwidth_of(context, args["width"], f"groups of {width} threads do not fit into a warp of {size}")
         return _exchanged(
             context, call, name, _value(context, args["value"]), _lane(context, args["lane"], "lane"), width
         )
@@ -124,16 +127,17 @@ def _lane(context: Context, node: ast.expr, what: str) -> Expr:
     return cast(value, INT32, context.span(node))
 
 
-def _width(context: Context, node: ast.expr | None) -> int:
+def width_of(context: Context, node: ast.expr | None) -> int:
+    """How many threads a group has, from the argument `width`, if it is given."""
     if node is None:
         return _WIDTH
     found = constant_int(context, node, "the width of an exchange", 1)
     if found > WARP_WIDTH_AT_MOST or found & (found - 1):
-        raise _wrong_width(context, node, f"threads are exchanged with in groups of 1, 2, 4 ... 64, not {found}")
+        raise _wrongwidth_of(context, node, f"threads are exchanged with in groups of 1, 2, 4 ... 64, not {found}")
     return found
 
 
-def _wrong_width(context: Context, node: ast.expr, message: str) -> Exception:
+def _wrongwidth_of(context: Context, node: ast.expr, message: str) -> Exception:
     return context.mistake("GM0344", node, message, label="not a width", hint="write 32, or less for smaller groups")
 
 
