@@ -75,7 +75,9 @@ def resolve(target: Target) -> Target:
         raise ValueError(f"`{PUSH_CONSTANTS}` is {pushed}; it is a multiple of 4 from 8 to 65536")
     bound = options.get(STORAGE_BUFFERS, 4)
     if isinstance(bound, bool) or not isinstance(bound, int) or not 4 <= bound <= _LARGEST_LIMIT:
-        raise ValueError(f"`{STORAGE_BUFFERS}` is {bound}; every device has 4 or more")
+        raise ValueError(
+            f"`{STORAGE_BUFFERS}` is {bound}; every device has 4 or more, and none has more than {_LARGEST_LIMIT}"
+        )
     if options.get(ASSERTS) and not has.get("address"):
         raise ValueError(f"`{ASSERTS}` needs `address`: failed asserts are written to memory of their own")
     size = options.get(SUBGROUP_SIZE, 0)
@@ -94,9 +96,9 @@ def _stated(target: Target, table: Mapping[str, Any]) -> dict[str, bool]:
     for feature in target.features:
         name = feature.removeprefix(_OFF)
         if name not in table["features"]:
-            raise ValueError(
-                f"`{feature}` is no feature of Vulkan targets; {suggestion(name, list(table['features']))}"
-            )
+            known = ", ".join(table["features"])
+            hint = suggestion(name, list(table["features"]), f"their features are {known}")
+            raise ValueError(f"`{feature[:80]}` is no feature of Vulkan targets; {hint}")
         if name != feature and name not in (*table["default_features"], *table["default_with"]):
             raise ValueError(f"`{name}` is off unless a target says that it is on; leave `{feature}` out")
         if stated.setdefault(name, name == feature) != (name == feature):

@@ -124,6 +124,7 @@ def test_more_arrays_than_can_be_bound(tmp_path: Path) -> None:
         ("subgroup_shuffle = true", "`subgroup_shuffle` needs `subgroup_size`"),
         ("asserts = true", "`asserts` needs `address`"),
         ("max_storage_buffers = 2", "`max_storage_buffers` is 2; every device has 4 or more"),
+        ("max_storage_buffers = 4294967297", "none has more than 4294967296"),
     ],
 )
 def test_targets_that_no_device_is(keys: str, message: str, tmp_path: Path) -> None:

@@ -99,6 +99,7 @@ def test_what_is_switched_off_is_off() -> None:
         ("vulkan:1.1", {"version": "1.2"}, "it names Vulkan 1.1 and says version = 1.2"),
         ("vulkan+flota64", {}, "`flota64` is no feature of Vulkan targets; did you mean `float64`?"),
         ("vulkan+no-int46", {}, "`no-int46` is no feature of Vulkan targets; did you mean `int64`?"),
+        ("vulkan+foo", {}, "`foo` is no feature of Vulkan targets; their features are address, "),
         ("vulkan+no-float64", {}, "`float64` is off unless a target says that it is on; leave `no-float64` out"),
         ("vulkan+float64", {"float64": False}, "it has `float64` on and off"),
         ("vulkan+int64+no-int64", {}, "it has `int64` on and off"),
