@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 from gristmill.errors import MissingError
@@ -156,6 +157,7 @@ _SPECIAL = {
 }
 
 
+@cache
 def _constant_name(type_: str) -> str:
     """``VkBufferCreateInfo`` -> ``VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO``."""
     words = _WORD_START.sub("_", type_.removeprefix("Vk"))

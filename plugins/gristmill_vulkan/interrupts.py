@@ -11,8 +11,17 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from types import FrameType
 from typing import Any
+
+try:
+    # The functions that those of `signal` wrap. The wrappers look for every handler among an enumeration's members, which
+    # takes longer than a launch, and this is done for each lock of a device.
+    _signals: Any = import_module("_signal")
+except ImportError:
+    _signals = signal
+_SIGINT = int(signal.SIGINT)
 
 
 class HeldInterrupt:
@@ -28,9 +37,9 @@ class HeldInterrupt:
     def let_go(self) -> None:
         """Put the handler back that was there before; what it missed it is told now, so this may raise."""
         told = self._told
-        handler: object = signal.getsignal(signal.SIGINT)
+        handler: object = _signals.getsignal(_SIGINT)
         if handler is self:
-            signal.signal(signal.SIGINT, told)
+            _signals.signal(_SIGINT, told)
         if self._is_due:
             told(signal.SIGINT, None)
 
@@ -40,12 +49,12 @@ def hold_interrupts() -> HeldInterrupt | None:
     # Only the main thread is interrupted.
     if threading.get_ident() != threading.main_thread().ident:
         return None
-    handler = signal.getsignal(signal.SIGINT)
+    handler = _signals.getsignal(_SIGINT)
     if not callable(handler) or isinstance(handler, HeldInterrupt):
         return None
     held = HeldInterrupt(handler)
     try:
-        signal.signal(signal.SIGINT, held)
+        _signals.signal(_SIGINT, held)
     except ValueError:
         # The main thread of an interpreter beside the first one.
         return None

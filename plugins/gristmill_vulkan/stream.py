@@ -35,6 +35,7 @@ _SHORTEST_BATCH_SECONDS = 60e-6
 LATEST_SECONDS = 1e-3
 """After what time a batch is submitted that no later launch has submitted; the launches after the longest one all do."""
 _SPIN_SECONDS = 100e-6
+"""For how long a thread looks at a fence before it blocks, unless the device is the processor that it would keep busy."""
 _BLOCK_NANOSECONDS = 50_000_000
 """For how long a thread blocks before it looks whether it is interrupted."""
 _PARAMETER_BYTES = 1 << 16
@@ -368,8 +369,9 @@ class Stream:
                 self._recycle(watched)
 
     def _wait_for(self, fence: Any) -> None:
+        spin = 0.0 if self.device.physical.kind == "cpu" else _SPIN_SECONDS
         started = time.perf_counter()
-        while time.perf_counter() - started < _SPIN_SECONDS:
+        while time.perf_counter() - started < spin:
             if self._status(fence) != NOT_READY:
                 return
         fences = self.api.ffi.new("VkFence[]", [fence])
