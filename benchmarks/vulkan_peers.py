@@ -1,11 +1,13 @@
 """Gristmill on a Vulkan device beside numba-vulkan and wgpu: launches, kernels, builds and first results, in one run.
 
     pip install numba-vulkan==0.1.* wgpu==0.32.*
-    python benchmarks/vulkan_peers.py [--device 0] [--rounds 15] [--elements 4194304] [--side 1024] [--table]
+    python benchmarks/vulkan_peers.py [--device 0] [--rounds 15] [--elements 4194304] [--side 1024] [--cpu] [--table]
 
 Every solution of every problem is checked, then all are run in turn, and the least wall-clock time of each is printed with
-the ratio of the others' best to ours; above 1 is faster than they are. The kernels are in `vulkan_peers_gristmill.py`,
-`vulkan_peers_numba.py` and `vulkan_peers_wgpu.py`. ``--table`` prints the table of `docs/performance.md`.
+the ratio of the others' best to ours; above 1 is faster than they are. With ``--cpu`` the time of kernels is that of all
+processors together: of a driver that runs kernels on them, and on a machine that others use too, it can be repeated.
+The kernels are in `vulkan_peers_gristmill.py`, `vulkan_peers_numba.py` and `vulkan_peers_wgpu.py`. ``--table`` prints the
+table of `docs/performance.md`.
 """
 
 from __future__ import annotations
@@ -139,7 +141,9 @@ def checked(side: Any, problem: Problem) -> dict[str, Callable[[], None]]:
     return {how: run for how, run in runs.items() if how != "read"}
 
 
-def measure_kernel(sides: list[Any], problem: Problem, rounds: int, rows: Rows) -> None:
+def measure_kernel(
+    sides: list[Any], problem: Problem, rounds: int, rows: Rows, clock: Callable[[], float] = time.perf_counter
+) -> None:
     candidates: dict[str, Callable[[], object]] = {}
     for side in sides:
         for how, run in checked(side, problem).items():
@@ -150,7 +154,7 @@ def measure_kernel(sides: list[Any], problem: Problem, rounds: int, rows: Rows) 
 
             whole()
             candidates[f"{side.name}: {how}"] = whole
-    seconds = minimum_seconds(candidates, rounds)
+    seconds = minimum_seconds(candidates, rounds, clock=clock)
     best, ways = {}, {}
     for side in sides:
         own = {name: value for name, value in seconds.items() if name.startswith(f"{side.name}: ")}
@@ -191,6 +195,7 @@ def main() -> None:
     parser.add_argument("--side", type=int, default=1024, help="of the images")
     parser.add_argument("--only", default="", help="problems whose title has this, and nothing else")
     parser.add_argument("--target", default=TARGET, help="that our kernels are built for")
+    parser.add_argument("--cpu", action="store_true", help="count time of processors, of drivers that run on them")
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
     rows = Rows()
@@ -206,7 +211,8 @@ def main() -> None:
             measure_launches(sides, trivial, given.rounds, rows)
         for problem in others:
             if given.only in problem.title:
-                measure_kernel(sides, problem, given.rounds, rows)
+                clock = time.process_time if given.cpu else time.perf_counter
+                measure_kernel(sides, problem, given.rounds, rows, clock)
     if given.only in "first results":
         for title, seconds in first_results(given.device, max(given.rounds // 3, 1)).items():
             rows.add(title, seconds)
