@@ -314,11 +314,12 @@ class VulkanDevice:
 
     def native_launch(self) -> NativeLaunch:
         """The functions for the context tables of host code."""
-        from gristmill.runtime.native_callbacks import callbacks_of
+        from gristmill_vulkan.callbacks import callbacks_of_device
 
         with self._lock:
             if self._native is None:
-                self._native = callbacks_of(self) if self.native is None else native_launch(self, self.native)
+                native = self.native
+                self._native = callbacks_of_device(self) if native is None else native_launch(self, native)
             return self._native
 
     @until_the_end

@@ -196,21 +196,11 @@ class NativeRecording:
 
 def native_launch(device: VulkanDevice, native: NativeRecording) -> NativeLaunch:
     """The functions for context tables: the code's, and those in Python that it hands to what it cannot do."""
-    from gristmill.runtime.native_callbacks import callbacks_of, set_raised
+    from gristmill_vulkan.callbacks import callbacks_of_device, flush_callback
 
-    callbacks = callbacks_of(device)
-
-    def flush(_: int) -> int:
-        try:
-            device.submit_if_due()
-        except BaseException as error:
-            set_raised(error)
-            return -1
-        return 0
-
-    flushing = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(flush)
+    callbacks, flushing = callbacks_of_device(device), flush_callback(device)
     native.state.slow_launch = callbacks.launch
-    native.state.flush = ctypes.cast(flushing, ctypes.c_void_p).value or 0
+    native.state.flush = int(device.logical.api.ffi.cast("uintptr_t", flushing))
     owner = (callbacks, flushing, native)
     return NativeLaunch(native.address, native.launch_address, callbacks.allocate, callbacks.release, owner)
 

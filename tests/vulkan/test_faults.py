@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from gristmill_vulkan.runtime import VulkanRuntime
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from types import FrameType
 
     from gristmill.runtime.loaded_pack import LoadedPack
 
@@ -210,6 +212,44 @@ def test_every_call_is_interrupted(way: str, packs: dict[str, Path], ledger: Led
         assert not device.stream.is_watched
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
         work(device, gristmill.load(path, device=device))
+    device.close()
+    instance.close()
+
+
+@pytest.mark.parametrize("native", ["1", "0"])
+def test_an_interrupt_before_a_launch_begins(
+    native: str, packs: dict[str, Path], monkeypatch: pytest.MonkeyPatch, ledger: Ledger
+) -> None:
+    """One that comes in compiled code is told where Python goes on: in what that code calls, which has then not run."""
+    monkeypatch.setenv("GRISTMILL_NATIVE", native)
+    instance, devices = VulkanRuntime().opened()
+    device = VulkanDevice("vulkan:0", instance, devices[0])
+    pack = gristmill.load(packs["few_double"], device=device)
+    array = device.array(np.ones(100, np.int32))
+    pack.double(array)
+    device.synchronize()
+
+    reached: list[str] = []
+
+    def before(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and frame.f_code.co_name in ("launch", "flush"):
+            sys.setprofile(None)
+            reached.append(frame.f_code.co_name)
+            raise KeyboardInterrupt
+
+    sys.setprofile(before)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            pack.double(array)
+    finally:
+        sys.setprofile(None)
+    before_that = array.numpy()[0]
+    pack.double(array)
+    np.testing.assert_array_equal(array.numpy(), before_that * 2 + 1)
+    assert reached
+    if native == "0":
+        # It is the launch that was interrupted; the one before is all that has run.
+        assert (reached, before_that) == (["launch"], 3)
     device.close()
     instance.close()
 

@@ -67,7 +67,7 @@ def callbacks_of(device: KernelDevice) -> NativeLaunch:
 
     def launch(_: int, kernel: int, args: int, count: int, extents: Any, axes: int, dynamic: int) -> int:
         try:
-            device.launch(kernel, _values(args, count), extents[:axes], dynamic)
+            device.launch(kernel, values_of(args, count), extents[:axes], dynamic)
         except BaseException as error:
             set_raised(error)
             return -1
@@ -88,7 +88,7 @@ def callbacks_of(device: KernelDevice) -> NativeLaunch:
     return NativeLaunch(0, addresses[0], addresses[1], addresses[2], callbacks)
 
 
-def _values(args: int, count: int) -> list[int | float | bool]:
+def values_of(args: int, count: int) -> list[int | float | bool]:
     """The arguments of a kernel, from an array of TVMFFIAny. A uint64 comes as the int64 of the same bits."""
     data = ctypes.string_at(args, count * _ANY.size)
     found: list[int | float | bool] = []
