@@ -8,12 +8,13 @@ from gristmill.ir.build import constant_value
 from gristmill.ir.dtype import DType, TypeCode, dtype_of
 from gristmill.ir.expr import AddressOf, BufferRef, CallFunction, Expr, Var
 from gristmill.ir.functor import walk
-from gristmill.ir.memory import Buffer, Scope
+from gristmill.ir.memory import MATRIX_SCOPES, Buffer, Scope
 from gristmill.ir.span import Span
 from gristmill.ir.stmt import Allocate, View
 from gristmill_spirv.atomics import shared_floats
 from gristmill_spirv.context import FunctionContext
 from gristmill_spirv.enumerants import Op, StorageClass
+from gristmill_spirv.matrices import FEATURE, allocate_tiles, narrow_in_shared
 from gristmill_spirv.places import VariablePlace, WordPlace
 from gristmill_spirv.refusals import refused_construct
 from gristmill_spirv.registers import register_type, width_of, word, word_constant
@@ -27,6 +28,9 @@ DYNAMIC_SPEC_ID = 3
 def allocate(context: FunctionContext, node: Allocate) -> None:
     """Make the variable of a buffer. Raises Unsupported for memory that shaders cannot have."""
     buffer = node.buffer
+    if buffer.scope in MATRIX_SCOPES:
+        allocate_tiles(context, buffer, node.span)
+        return
     context.kernel.require_dtype(buffer.dtype, node.span)
     if buffer.scope is Scope.LOCAL:
         _local(context, buffer, node.span)
@@ -75,12 +79,18 @@ def _shared_array(context: FunctionContext, buffer: Buffer, count: int) -> Varia
     element = buffer.dtype.element
     if element.is_float and element in shared_floats(kernel):
         element = dtype_of(TypeCode.UINT, element.bits)
-    pointee = _array(context, register_type(module, element), count)
+    narrow = element.bits if narrow_in_shared(kernel, buffer) else 0
+    held = register_type(module, element)
+    if narrow:
+        kernel.require(FEATURE, "memory of tiles of matrices", buffer.span)
+        kernel.require(f"int{narrow}", f"shared memory of `{element}` that tiles of matrices come from", buffer.span)
+        held = module.type_int(narrow, signed=False)
+    pointee = _array(context, held, count)
     variable = module.variable(module.pointer(StorageClass.Workgroup, pointee), StorageClass.Workgroup)
     module.name(variable, buffer.name)
     kernel.interface.variables.append(variable)
-    kernel.shared_bytes += count * width_of(element) // 8
-    return VariablePlace(variable, StorageClass.Workgroup, element, True, pointee)
+    kernel.shared_bytes += count * (narrow or width_of(element)) // 8
+    return VariablePlace(variable, StorageClass.Workgroup, element, True, pointee, narrow=narrow)
 
 
 def _warp(context: FunctionContext, buffer: Buffer, span: Span | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from gristmill.ir.dtype import DType
 from gristmill.ir.expr import Expr, Var
@@ -17,6 +18,9 @@ from gristmill_spirv.places import Interface, Place
 from gristmill_spirv.profile import Profile
 from gristmill_spirv.refusals import refused_construct, refused_feature
 from gristmill_spirv.registers import Lanes
+
+if TYPE_CHECKING:
+    from gristmill_spirv.matrices import Shape, TilePlace
 
 FEATURE_OF_BITS = {8: "storage8", 16: "storage16"}
 
@@ -46,6 +50,8 @@ class KernelModule:
     """Whether the threads of a block are launched as one row, so that they fill subgroups one after the other."""
     subgroup_size: int = 0
     """How many threads the module relies on subgroups to have; 0: it does not."""
+    matrices: set[Shape] = field(default_factory=set)
+    """The products of tiles of matrices that the module has."""
     asserts: list[Assert] = field(default_factory=list)
     """The asserts that report to the host; their numbers begin at 1."""
     assert_address: tuple[int, int] | None = None
@@ -103,6 +109,8 @@ class FunctionContext:
     is_entry: bool
     values: dict[Var, Lanes] = field(default_factory=dict)
     places: dict[Var, Place] = field(default_factory=dict)
+    tiles: dict[Var, TilePlace] = field(default_factory=dict)
+    """The variables of tiles of matrices, by the data of their buffers."""
     bindings: dict[Var, Expr] = field(default_factory=dict)
     """The values that names stand for, as expressions."""
     evaluate: Callable[[Expr], Lanes] = field(init=False)

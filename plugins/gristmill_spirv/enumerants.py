@@ -175,6 +175,10 @@ class Op(IntEnum):
     UDotAccSat = 4454
     SUDotAccSat = 4455
     AtomicFAddEXT = 6035
+    TypeCooperativeMatrixKHR = 4456
+    CooperativeMatrixLoadKHR = 4457
+    CooperativeMatrixStoreKHR = 4458
+    CooperativeMatrixMulAddKHR = 4459
 
 
 class Capability(IntEnum):
@@ -215,6 +219,7 @@ class Capability(IntEnum):
     DotProductInput4x8Bit = 6017
     DotProductInput4x8BitPacked = 6018
     DotProduct = 6019
+    CooperativeMatrixKHR = 6022
     AtomicFloat32AddEXT = 6033
     AtomicFloat64AddEXT = 6034
 
@@ -317,6 +322,24 @@ class GroupOperation(IntEnum):
     Reduce = 0
     InclusiveScan = 1
     ExclusiveScan = 2
+
+
+class CooperativeMatrixUse(IntEnum):
+    """What a cooperative matrix is in products (SPV_KHR_cooperative_matrix)."""
+
+    MatrixAKHR = 0
+    MatrixBKHR = 1
+    MatrixAccumulatorKHR = 2
+
+
+class CooperativeMatrixOperands(IntFlag):
+    """Which matrices of a product hold signed integers (SPV_KHR_cooperative_matrix)."""
+
+    None_ = 0
+    MatrixASignedComponentsKHR = 1
+    MatrixBSignedComponentsKHR = 2
+    MatrixCSignedComponentsKHR = 4
+    MatrixResultSignedComponentsKHR = 8
 
 
 class PackedVectorFormat(IntEnum):

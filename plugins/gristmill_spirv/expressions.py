@@ -5,7 +5,7 @@ from __future__ import annotations
 from gristmill.ir import expr as ir
 from gristmill.ir.build import constant_value
 from gristmill.ir.dtype import BOOL, DType
-from gristmill.ir.effects import is_atomic, may_always_run
+from gristmill.ir.effects import is_atomic, is_matrix, may_always_run
 from gristmill.ir.expr import Expr
 from gristmill.ir.functor import EXPRESSIONS, Functor
 from gristmill_spirv import conversions, floats, integers, memory
@@ -16,6 +16,7 @@ from gristmill_spirv.dot_products import FEATURE
 from gristmill_spirv.dot_products import OPERATIONS as DOT_PRODUCTS
 from gristmill_spirv.enumerants import Op
 from gristmill_spirv.exchanges import EXCHANGES, exchange
+from gristmill_spirv.matrices import matrix_operation
 from gristmill_spirv.operations import NATIVE
 from gristmill_spirv.refusals import refused_construct, refused_operation
 from gristmill_spirv.registers import Lanes, constant, register_type, select
@@ -205,6 +206,9 @@ class Expressions(Functor[Lanes], over=EXPRESSIONS):
         raise self.refused("an array as a value", "pass arrays to functions, and index them", node)
 
     def visit_Call(self, node: ir.Call) -> Lanes:
+        if is_matrix(node):
+            matrix_operation(self.context, node)
+            return ()
         if is_atomic(node):
             return atomic(self.context, node)
         if node.op.name in EXCHANGES:

@@ -27,23 +27,24 @@ class SPIRVGenerator:
 
     def generate(self, module: Module, target: Target, options: GenerateOptions) -> Sequence[Blob]:
         """One blob with all kernels."""
-        from gristmill.codegen.exchanges import check_exchanges, check_matrices
+        from gristmill.codegen.exchanges import check_exchanges
         from gristmill.codegen.kernel_records import kernel_record, kernels_of
         from gristmill.passes.deep import run_deep
         from gristmill_spirv.builder import short_name
         from gristmill_spirv.disassembly import text_of_blob
         from gristmill_spirv.kernels import write_kernel
         from gristmill_spirv.limits import check_limits
+        from gristmill_spirv.matrices import Shape
         from gristmill_spirv.refusals import over_limit
-        from gristmill_spirv.target import TEXT_KIND, capabilities, profile_of
+        from gristmill_spirv.target import MATRICES, TEXT_KIND, capabilities, profile_of
 
         profile = profile_of(target)
-        check_matrices(module, str(target), capabilities(target))
         if profile.subgroup_size:
             check_exchanges(module, str(target), capabilities(target))
         data = HEADER
         records: list[KernelRecord] = []
         features: set[str] = set()
+        matrices: set[Shape] = set()
         for function in kernels_of(module):
             record = kernel_record(function, module)
             # Each kernel has a module of its own, so entry points may have equal names.
@@ -74,6 +75,7 @@ class SPIRVGenerator:
             if written.asserts:
                 extra["asserts"] = written.asserts
             features |= written.features
+            matrices |= written.matrices
             data += written.data
             records.append(replace(record, shared_bytes=written.shared_bytes, extra={**record.extra, **extra}))
         if profile.uses_addresses:
@@ -89,6 +91,7 @@ class SPIRVGenerator:
                     "spirv": _version(profile.spirv),
                     "vulkan": _version(profile.vulkan),
                     "features": ",".join(sorted(features)),
+                    **({MATRICES: ",".join(map(str, sorted(matrices, key=str)))} if matrices else {}),
                 },
                 texts=((TEXT_KIND, text_of_blob(data, records)),) if TEXT_KIND in options.texts else (),
             )

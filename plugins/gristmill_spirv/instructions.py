@@ -17,7 +17,14 @@ from gristmill_spirv.enumerants import BuiltIn, Decoration, ExecutionMode, LoopC
 ENUMERANTS: Mapping[str, type[IntEnum | IntFlag]] = {
     kind.__name__: kind
     for kind in (
-        *(kinds.AddressingModel, kinds.Capability, kinds.ExecutionModel, kinds.FunctionControl, kinds.GroupOperation),
+        *(
+            kinds.AddressingModel,
+            kinds.Capability,
+            kinds.CooperativeMatrixOperands,
+            kinds.ExecutionModel,
+            kinds.FunctionControl,
+            kinds.GroupOperation,
+        ),
         *(kinds.LoopControl, kinds.MemoryModel, kinds.PackedVectorFormat, kinds.SelectionControl, kinds.StorageClass),
         *(BuiltIn, Decoration, ExecutionMode, MemoryAccess),
     )
@@ -93,8 +100,11 @@ SUDot t r i i PackedVectorFormat?
 SDotAccSat t r i i i PackedVectorFormat?
 UDotAccSat t r i i i PackedVectorFormat?
 SUDotAccSat t r i i i PackedVectorFormat?
+CooperativeMatrixLoadKHR t r i i i MemoryAccess?
+CooperativeMatrixStoreKHR i i i i MemoryAccess?
+CooperativeMatrixMulAddKHR t r i i i CooperativeMatrixOperands?
 """
-_TYPES = "TypeVoid TypeBool TypeArray TypeRuntimeArray TypeStruct TypeFunction Label"
+_TYPES = "TypeVoid TypeBool TypeArray TypeRuntimeArray TypeStruct TypeFunction TypeCooperativeMatrixKHR Label"
 _EFFECTS = """
 FunctionEnd ControlBarrier MemoryBarrier AtomicStore Branch Return ReturnValue Unreachable
 """

@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from gristmill.ir.dtype import DType
 from gristmill.ir.expr import Var
 from gristmill.ir.functor import walk
+from gristmill.ir.memory import MATRIX_SCOPES
 from gristmill.ir.module import Function, Module
-from gristmill.ir.stmt import Barrier, BarrierScope
+from gristmill.ir.stmt import Allocate, Barrier, BarrierScope
 from gristmill_spirv.asserts import texts_of
 from gristmill_spirv.builder import ModuleBuilder, Section, short_name, text_words
 from gristmill_spirv.context import FunctionContext, KernelModule
@@ -41,6 +42,7 @@ from gristmill_spirv.enumerants import (
 from gristmill_spirv.function_writer import FunctionWriter
 from gristmill_spirv.functions import write_body
 from gristmill_spirv.idle_lanes import has_a_thread, lanes_may_idle, launched_size
+from gristmill_spirv.matrices import Shape
 from gristmill_spirv.places import AddressPlace, Binding, BoundPlace, Interface, address_pointer
 from gristmill_spirv.profile import Profile
 from gristmill_spirv.registers import word, word_constant
@@ -77,6 +79,7 @@ class WrittenKernel:
     dynamic_element: int
     subgroup_size: int
     asserts: str
+    matrices: frozenset[Shape]
 
 
 def write_kernel(source: Module, kernel: Function, profile: Profile, block: tuple[int, int, int]) -> WrittenKernel:
@@ -87,7 +90,7 @@ def write_kernel(source: Module, kernel: Function, profile: Profile, block: tupl
     shares = any(
         isinstance(node, Barrier) and node.scope is BarrierScope.BLOCK_AND_GLOBAL for node in walk(kernel.body)
     )
-    has_model = shares and MEMORY_MODEL in profile.features
+    has_model = (shares or _has_tiles(source)) and MEMORY_MODEL in profile.features
     builder = ModuleBuilder(profile.spirv, MemoryModel.Vulkan if has_model else MemoryModel.GLSL450)
     state = KernelModule(source, kernel, profile, builder, Interface(shares), block)
     builder.capability(Capability.Shader)
@@ -111,7 +114,13 @@ def write_kernel(source: Module, kernel: Function, profile: Profile, block: tupl
         state.dynamic_element,
         state.subgroup_size,
         texts_of(state.asserts) if state.asserts else "",
+        frozenset(state.matrices),
     )
+
+
+def _has_tiles(source: Module) -> bool:
+    """Whether there are tiles of matrices, which the memory model must be Vulkan's for."""
+    return any(isinstance(node, Allocate) and node.buffer.scope in MATRIX_SCOPES for node in walk(source))
 
 
 # Entry point ----------------------------------------------------------------------------------------------------------

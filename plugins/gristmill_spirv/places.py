@@ -62,6 +62,8 @@ class VariablePlace:
     pointee: int
     """The type of the variable."""
     offset: int = 0
+    narrow: int = 0
+    """So many bits an element has there, as an unsigned integer; 0: it is a register."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,7 @@ def load_bits(
     writer: FunctionWriter, interface: Interface, place: BoundPlace | AddressPlace, index: int, bits: int
 ) -> int:
     """The bits of an element of global memory, in a register of 32 or 64. ``index`` as :func:`place_index` gives it."""
-    found = writer.value(Op.Load, narrow_word(writer, bits), *_located(writer, interface, place, index, bits))
+    found = writer.value(Op.Load, narrow_word(writer, bits), *located(writer, interface, place, index, bits))
     return found if bits >= 32 else writer.value(Op.UConvert, word(writer), found)
 
 
@@ -153,7 +155,7 @@ def store_bits(
     """Write the low bits of a register to an element of global memory."""
     if bits < 32:
         value = writer.value(Op.UConvert, narrow_word(writer, bits), value)
-    pointer, *how = _located(writer, interface, place, index, bits)
+    pointer, *how = located(writer, interface, place, index, bits)
     writer.effect(Op.Store, pointer, value, *how)
 
 
@@ -175,7 +177,7 @@ def load_vector(
 ) -> list[int]:
     """One, two or four words of global memory, which lie at a multiple of their size; ``index`` counts such vectors."""
     bits = _vector_bits(count)
-    found = writer.value(Op.Load, _element(writer, bits), *_located(writer, interface, place, index, bits))
+    found = writer.value(Op.Load, _element(writer, bits), *located(writer, interface, place, index, bits))
     if count == 1:
         return [found]
     return [writer.value(Op.CompositeExtract, word(writer), found, lane) for lane in range(count)]
@@ -191,7 +193,7 @@ def store_vector(
     """Write one, two or four words, as :func:`load_vector` reads them."""
     bits = _vector_bits(len(words))
     value = words[0] if len(words) == 1 else writer.value(Op.CompositeConstruct, _element(writer, bits), *words)
-    pointer, *how = _located(writer, interface, place, index, bits)
+    pointer, *how = located(writer, interface, place, index, bits)
     writer.effect(Op.Store, pointer, value, *how)
 
 
@@ -205,7 +207,7 @@ def _element(writer: FunctionWriter, bits: int) -> int:
     return narrow_word(writer, bits) if bits > 0 else writer.module.vector(word(writer), -bits // 32)
 
 
-def _located(
+def located(
     writer: FunctionWriter, interface: Interface, place: BoundPlace | AddressPlace, index: int, bits: int
 ) -> tuple[int, ...]:
     """A pointer to an element of global memory, and the operands that an access of it ends with."""
@@ -259,8 +261,10 @@ def _pointer_at(writer: FunctionWriter, interface: Interface, type_: int, addres
 
 def load_variable(writer: FunctionWriter, place: VariablePlace, index: int, dtype: DType) -> int:
     """An element of shared or local memory as a register of a type as wide as the memory's own."""
-    type_ = register_type(writer.module, place.element)
+    type_ = _held(writer, place)
     found = writer.value(Op.Load, type_, variable_pointer(writer, place, index), *_variable_access(writer, place))
+    if place.narrow:
+        return from_bits(writer, writer.value(Op.UConvert, word(writer), found), dtype)
     if dtype == place.element:
         return found
     return from_bits(writer, to_bits(writer, found, place.element), dtype)
@@ -268,9 +272,18 @@ def load_variable(writer: FunctionWriter, place: VariablePlace, index: int, dtyp
 
 def store_variable(writer: FunctionWriter, place: VariablePlace, index: int, dtype: DType, value: int) -> None:
     """Write a register to an element of shared or local memory."""
-    if dtype != place.element:
+    if place.narrow:
+        value = writer.value(Op.UConvert, _held(writer, place), to_bits(writer, value, dtype))
+    elif dtype != place.element:
         value = from_bits(writer, to_bits(writer, value, dtype), place.element)
     writer.effect(Op.Store, variable_pointer(writer, place, index), value, *_variable_access(writer, place))
+
+
+def _held(writer: FunctionWriter, place: VariablePlace) -> int:
+    """The type of an element of shared or local memory as it lies there."""
+    if place.narrow:
+        return writer.module.interned(Op.TypeInt, place.narrow, 0)
+    return register_type(writer.module, place.element)
 
 
 def _variable_access(writer: FunctionWriter, place: VariablePlace) -> tuple[int, ...]:
@@ -281,7 +294,7 @@ def variable_pointer(writer: FunctionWriter, place: VariablePlace, index: int) -
     """A pointer to an element; ``index`` is the id of a uint32, 0 for the first."""
     if not place.is_array:
         return place.variable
-    type_ = writer.module.pointer(place.storage, register_type(writer.module, place.element))
+    type_ = writer.module.pointer(place.storage, _held(writer, place))
     if place.offset and index:
         index = writer.value(Op.IAdd, word(writer), place.offset, index)
     return writer.value(Op.AccessChain, type_, place.variable, index or place.offset or word_constant(writer, 0))
@@ -296,7 +309,7 @@ def element_pointer(writer: FunctionWriter, interface: Interface, place: Place, 
         return variable_pointer(writer, place, index)
     if isinstance(place, WordPlace):
         return _word_pointer(writer, place, index)
-    return _located(writer, interface, place, index, bits)[0]
+    return located(writer, interface, place, index, bits)[0]
 
 
 def float_pointer(

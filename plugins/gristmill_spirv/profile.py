@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from gristmill.ir.dtype import DType
+
+if TYPE_CHECKING:
+    from gristmill_spirv.matrices import Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,8 @@ class Profile:
     """How many arrays a kernel can have bound."""
     subgroup_size: int = 0
     """How many threads every subgroup has; 0: not known."""
+    matrices: tuple[Shape, ...] = ()
+    """The tiles of matrices that the device multiplies."""
     dtypes: frozenset[DType] = field(default_factory=frozenset)
 
     @property

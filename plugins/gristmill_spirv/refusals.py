@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gristmill.errors import Diagnostic, Note, Unsupported
 from gristmill.ir.span import Span, place_of
 
@@ -31,6 +33,13 @@ def refused_operation(name: str, dtype: object, target: str, span: Span | None) 
         "use another dtype (float32 has every function), or a target that has the operation",
         span,
     )
+
+
+def refused_matrices(what: str, known: Sequence[object], target: str, span: Span | None) -> Unsupported:
+    """GM0684: tiles of matrices, or a product of them, that the target does not list."""
+    listed = ", ".join(map(str, known)) or "none"
+    remedy = f"`matrices` of the target in kernels.toml lists what its devices multiply (MxNxK:TYPE:SUM): {listed}"
+    return _refusal("GM0684", what, target, remedy, span)
 
 
 def over_limit(

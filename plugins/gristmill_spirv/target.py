@@ -20,6 +20,8 @@ from gristmill.plugin.protocols import FROM_DEVICE, KeyDescription, TargetKind
 from gristmill.plugin.target_data import device_limits, target_table
 from gristmill_spirv.dot_products import FEATURE as DOT_PRODUCT
 from gristmill_spirv.dot_products import OPERATIONS as DOT_PRODUCTS
+from gristmill_spirv.matrices import FEATURE as COOPERATIVE
+from gristmill_spirv.matrices import shapes_of
 from gristmill_spirv.operations import NATIVE
 from gristmill_spirv.profile import Profile
 
@@ -29,6 +31,7 @@ TEXT_KIND = "spirv-assembly"
 PUSH_CONSTANTS = "max_push_constants_size"
 STORAGE_BUFFERS = "max_storage_buffers"
 SUBGROUP_SIZE = "subgroup_size"
+MATRICES = "matrices"
 ASSERTS = "asserts"
 _EXCHANGES = {"subgroup_shuffle", "subgroup_ballot"}
 _SUBGROUP_SIZES = (4, 8, 16, 32, 64, 128)
@@ -87,6 +90,12 @@ def resolve(target: Target) -> Target:
     for feature in sorted(_EXCHANGES):
         if has.get(feature) and not size:
             raise ValueError(f"`{feature}` needs `{SUBGROUP_SIZE}`, which says how many threads exchange values")
+    shapes_of(str(options.get(MATRICES, "")))
+    if has.get(COOPERATIVE) and not (size and options.get(MATRICES)):
+        raise ValueError(
+            f"`{COOPERATIVE}` needs `{SUBGROUP_SIZE}`, which says how many threads hold a tile of a matrix, and `{MATRICES}`, "
+            f"which lists what is multiplied, as `16x16x16:float16:float32`"
+        )
     return found
 
 
@@ -145,9 +154,13 @@ def from_device(target: Target, properties: Mapping[str, Scalar]) -> Target:
         told = feature in stated or feature in dict(target.options)
         if not told and not (version >= _version(needed["version"]) and all(others)):
             options[feature] = False
+    if COOPERATIVE not in stated and not properties.get(MATRICES, options.get(MATRICES)):
+        options[COOPERATIVE] = False
     filled = replace(target, options=tuple(sorted(options.items())))
     return filled_in(
-        filled, properties, [PUSH_CONSTANTS, STORAGE_BUFFERS, SUBGROUP_SIZE, *(key.name for key in LAUNCH_LIMITS)]
+        filled,
+        properties,
+        [PUSH_CONSTANTS, STORAGE_BUFFERS, SUBGROUP_SIZE, MATRICES, *(key.name for key in LAUNCH_LIMITS)],
     )
 
 
@@ -185,6 +198,7 @@ def profile_of(target: Target) -> Profile:
         max_storage_buffers=int(options.get(STORAGE_BUFFERS, table["limits"][STORAGE_BUFFERS])),
         subgroup_size=_subgroup_size(target),
         asserts=bool(options.get(ASSERTS, False)),
+        matrices=shapes_of(str(options.get(MATRICES, ""))),
     )
 
 
@@ -222,6 +236,9 @@ def target_kind() -> TargetKind:
                 ASSERTS, "boolean", "Whether asserts in kernels are checked, and raise when the host next waits."
             ),
             KeyDescription(STORAGE_BUFFERS, "integer", "How many arrays a kernel can have, where it has no addresses."),
+            KeyDescription(
+                MATRICES, "string", "Which tiles of matrices devices multiply: MxNxK:TYPE:SUM, separated by commas."
+            ),
             KeyDescription(SUBGROUP_SIZE, "integer", "How many threads every subgroup has, or can be made to have."),
             *LAUNCH_LIMITS,
             FROM_DEVICE,

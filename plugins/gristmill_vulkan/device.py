@@ -377,6 +377,7 @@ def device_properties(physical: PhysicalDevice) -> dict[str, Scalar]:
         "features": ",".join(sorted(physical.features)),
         "memory": max(size for size, _ in physical.heaps),
         "subgroup_size": physical.subgroup_size,
+        **({"matrices": ",".join(sorted(physical.matrices))} if physical.matrices else {}),
         **limits,
         **as_properties(_limits(physical)),
     }

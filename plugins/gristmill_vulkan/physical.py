@@ -8,6 +8,7 @@ from typing import Any
 
 from gristmill_vulkan.api import Api
 from gristmill_vulkan.features import float_features, subgroup_features, supported_features
+from gristmill_vulkan.matrices import matrices
 
 # VkPhysicalDeviceType (Vulkan specification): discrete before integrated before virtual before CPU before other.
 _ORDER = {2: 0, 1: 1, 3: 2, 4: 3, 0: 4}
@@ -38,6 +39,8 @@ class PhysicalDevice:
     """The subgroup size that code has by default."""
     subgroup_sizes: tuple[int, int]
     """The least and the greatest that code may ask for; (0, 0) if it cannot ask."""
+    matrices: frozenset[str]
+    """The tiles of matrices that subgroups multiply, as ``16x16x16:float16:float32``."""
     memory_types: tuple[tuple[int, int], ...]
     """(property flags, heap) of each memory type."""
     heaps: tuple[tuple[int, int], ...]
@@ -84,6 +87,7 @@ def physical_device(api: Api, handle: Any) -> PhysicalDevice | str:
         cache_uuid=bytes(properties.pipelineCacheUUID),
         extensions=extensions,
         features=frozenset(features),
+        matrices=matrices(api, handle, features),
         limits={
             "max_push_constants_size": limits.maxPushConstantsSize,
             "max_shared_memory": limits.maxComputeSharedMemorySize,

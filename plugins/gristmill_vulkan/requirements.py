@@ -15,7 +15,11 @@ def lacking(device: PhysicalDevice, requirements: Mapping[str, Scalar], without:
         return f"it requires Vulkan {version[0]}.{version[1]}, and {device.name} has {_dotted(device.api_version)}"
     has = device.features - without
     missing = [name for name in str(requirements.get("features", "")).split(",") if name and name not in has]
-    return f"{device.name} lacks {', '.join(missing)}" if missing else ""
+    if missing:
+        return f"{device.name} lacks {', '.join(missing)}"
+    products = [name for name in str(requirements.get("matrices", "")).split(",") if name]
+    missing = [name for name in products if name not in device.matrices]
+    return f"{device.name} does not multiply matrices of {', '.join(missing)}" if missing else ""
 
 
 def _version(text: str) -> tuple[int, int]:

@@ -55,6 +55,7 @@ def test_vulkan_targets_refuse_it_at_its_line() -> None:
     with pytest.raises(Unsupported) as caught:
         DeviceBackend("vulkan:1.3+address", "vulkan:0").generated(kernels(PRODUCT))
     found = caught.value.diagnostics[0]
-    assert found.code == "GM0671"
+    assert found.code == "GM0680"
     assert found.place is not None
-    assert "matrix_fill" in found.message
+    assert "memory of tiles of matrices is not supported" in found.message
+    assert "`cooperative_matrix = true`" in found.hint

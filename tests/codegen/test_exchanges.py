@@ -1,10 +1,8 @@
 """Exchanges between threads that a target has not are refused before code is made."""
 
-from dataclasses import replace
-
 import pytest
 
-from gristmill.codegen.exchanges import check_exchanges, check_matrices
+from gristmill.codegen.exchanges import check_exchanges
 from gristmill.codegen.reference import ReferenceGenerator, capabilities, resolve
 from gristmill.errors import Unsupported
 from gristmill.ir.target import parse_target
@@ -57,22 +55,3 @@ def test_what_a_reference_target_may_say(text, message):
     assert resolve(parse_target("reference+warp_shuffles")) == parse_target("reference+warp_shuffles")
     with pytest.raises(ValueError, match=message):
         resolve(parse_target(text))
-
-
-def test_matrices_are_refused_where_there_are_none():
-    module = kernels("""
-@T.prim_func
-def f(y: T.Buffer((64,), "float32")):
-    for t in T.thread_binding(32, thread="threadIdx.x"):
-        C = T.alloc_buffer((8, 8), "float32", scope="matrix.accumulator")
-        T.matrix_fill(C, 1)
-        T.matrix_store(y[0], C, 8)
-""")
-    check_exchanges(module, "it", capabilities(parse_target("reference")))
-    check_matrices(module, "it", capabilities(parse_target("reference")))
-    with pytest.raises(Unsupported) as caught:
-        check_matrices(module, "it", replace(capabilities(parse_target("reference")), matrices=False))
-    (found,) = caught.value.diagnostics
-    assert found.code == "GM0671"
-    assert found.message.startswith("`matrix_fill`, an operation of a warp on tiles of matrices, is not supported")
-    assert found.place is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
@@ -22,7 +21,7 @@ from gristmill.passes.pipeline import build_pipeline
 from gristmill.plugin.protocols import PassContext
 from gristmill.script import parse_source
 from gristmill.testing.on_device import DeviceBackend
-from gristmill.testing.spirv_tools import refusals
+from gristmill.testing.spirv_tools import disassembly, refusals
 from gristmill_spirv.kernels import WrittenKernel, write_kernel
 from gristmill_spirv.target import capabilities, profile_of, resolve
 
@@ -103,10 +102,4 @@ def written() -> Callable[..., WrittenKernel]:
 @pytest.fixture(scope="session")
 def disassembled() -> Callable[[bytes], list[str]]:
     """The instructions of a module, as spirv-dis writes them, one a line, with single spaces."""
-
-    def text(data: bytes) -> list[str]:
-        command = ["spirv-dis", "--raw-id", "--no-header", "--no-color", "-"]
-        done = subprocess.run(command, input=data, capture_output=True, check=True)
-        return [" ".join(line.split()) for line in done.stdout.decode().splitlines()]
-
-    return text
+    return disassembly

@@ -1,4 +1,4 @@
-"""What every code generator for devices refuses of exchanges between threads, and of matrices, before it writes any code."""
+"""What every code generator for devices refuses of exchanges between threads, before it writes any code."""
 
 from __future__ import annotations
 
@@ -33,13 +33,3 @@ def check_exchanges(module: Module, target: str, capabilities: Capabilities, hav
                 remedy = f"build for `{having}`, which has them, or {remedy}"
         message, notes = f"{what} is not supported by target `{target}`", node.span.notes() if node.span else ()
         raise Unsupported(Diagnostic("GM0668", message, place_of(node.span), hint=remedy, notes=notes))
-
-
-def check_matrices(module: Module, target: str, capabilities: Capabilities) -> None:
-    """Raise Unsupported (GM0671) for an operation on tiles of matrices where the target has none."""
-    for node in walk(module):
-        if is_matrix(node) and not capabilities.matrices:
-            message = f"`{node.op}`, an operation of a warp on tiles of matrices, is not supported by target `{target}`"
-            remedy = "multiply with plain loops here; the target `reference` has operations on matrices"
-            notes = node.span.notes() if node.span else ()
-            raise Unsupported(Diagnostic("GM0671", message, place_of(node.span), hint=remedy, notes=notes))

@@ -60,7 +60,6 @@ def capabilities(target: Target) -> Capabilities:
         dtypes=frozenset(SCALARS),
         native_operations=frozenset(OPS),
         warp_shuffles=SHUFFLES in target.features,
-        matrices=True,
     )
 
 

@@ -47,8 +47,6 @@ class Capabilities:
     """Threads that run side by side, where the target fixes it."""
     warp_shuffles: bool = False
     """Whether it has the exchanges between threads of :data:`gristmill.ir.op.WARP`, in groups of up to ``warp_size``."""
-    matrices: bool = False
-    """Whether warps have operations on tiles of matrices (:data:`gristmill.ir.op.MATRIX`), of any size."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ from gristmill.errors import MissingError
 
 _PREFIX = os.path.join("cmeel.prefix", "bin")
 _SECONDS = 60
+_UNKNOWN_CAPABILITY = "Invalid capability operand"
+"""What a validator says that is older than a capability."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +69,31 @@ def environment(tool: SpirvTool, vulkan: str) -> str:
 def refusals(data: bytes, vulkan: str) -> list[str]:
     """What each validator says of a module that it refuses for a version of Vulkan, as ``"1.2"``; none for a valid one.
 
+    A validator from before a capability that the module has is not heard, if another one knows it.
+
     Raises MissingError (GM0022) where no validator is installed.
     """
-    found = []
-    for tool in installed("spirv-val"):
+    found: list[str] = []
+    older: list[str] = []
+    tools = installed("spirv-val")
+    for tool in tools:
         done = tool.run("--target-env", environment(tool, vulkan), data=data)
         if done.returncode:
-            found.append(f"{tool.release}: {(done.stderr + done.stdout).decode(errors='replace').strip()}")
-    return found
+            said = f"{tool.release}: {(done.stderr + done.stdout).decode(errors='replace').strip()}"
+            (older if _UNKNOWN_CAPABILITY in said else found).append(said)
+    return older if len(older) == len(tools) else found
 
 
 def disassembly(data: bytes) -> list[str]:
-    """The instructions of a module, one a line, with single spaces and ids as numbers. Raises MissingError (GM0022)."""
-    done = installed("spirv-dis")[0].run("--raw-id", "--no-header", "--no-color", data=data)
-    if done.returncode:
+    """The instructions of a module, one a line, with single spaces and ids as numbers, by the first tool that knows them all.
+
+    Raises MissingError (GM0022), ValueError for what no tool can read.
+    """
+    for tool in installed("spirv-dis"):
+        done = tool.run("--raw-id", "--no-header", "--no-color", data=data)
+        if not done.returncode:
+            break
+    else:
         raise ValueError(done.stderr.decode(errors="replace"))
     return [" ".join(line.split()) for line in done.stdout.decode().splitlines()]
 
