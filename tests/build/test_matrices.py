@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from gristmill.errors import Unsupported
+from gristmill.script import parse_source
 from gristmill.testing.on_device import DeviceBackend
 from gristmill.testing.on_reference import ReferenceBackend
 from gristmill.testing.pass_equivalence import kernels
@@ -59,3 +63,14 @@ def test_vulkan_targets_refuse_it_at_its_line() -> None:
     assert found.place is not None
     assert "memory of tiles of matrices is not supported" in found.message
     assert "`cooperative_matrix = true`" in found.hint
+
+
+def test_the_kernel_of_the_figures() -> None:
+    """The kernel that benchmarks/vulkan_matrices.py measures, with smaller blocks."""
+    path = Path(__file__).parent.parent.parent / "benchmarks" / "vulkan_matrices.py"
+    text = runpy.run_path(str(path))["source"]((8, 8, 8), 8, (32, 16, 16))
+    numbers = np.random.default_rng(6)
+    a, b = (numbers.integers(-4, 5, shape).astype(np.float16) for shape in ((64, 32), (32, 32)))
+    c = np.zeros((64, 32), np.float32)
+    ReferenceBackend()(parse_source(text, "multiply.py").module, "multiply", [a, b, c])
+    assert (c == a.astype(np.float32) @ b.astype(np.float32)).all()
