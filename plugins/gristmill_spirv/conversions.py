@@ -204,7 +204,7 @@ def from_bits(writer: FunctionWriter, bits: int, dtype: DType) -> int:
 
 def reinterpret(writer: FunctionWriter, lanes: Sequence[int], source: DType, target: DType) -> Lanes:
     """The bits of all lanes read as another type of the same width in all."""
-    pieces = [to_bits(writer, lane, source) for lane in lanes]
+    pieces = [to_bits(writer, lane, source.element) for lane in lanes]
     return tuple(
         from_bits(writer, piece, target.element) for piece in regrouped(writer, pieces, source.bits, target.bits)
     )
