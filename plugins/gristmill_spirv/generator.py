@@ -20,7 +20,8 @@ class SPIRVGenerator:
     """Writes one SPIR-V module for each kernel; the blob holds them one after the other.
 
     The blob's requirements are ``spirv`` and ``vulkan``, the versions, and ``features``, what devices must have beyond
-    them (sorted, separated by commas). :mod:`gristmill_spirv.kernels` says what each record's ``extra`` holds.
+    them (sorted, separated by commas); where kernels need them also ``matrices``, the products of tiles, and ``subgroup``,
+    the number of threads of a subgroup. :mod:`gristmill_spirv.kernels` says what each record's ``extra`` holds.
     """
 
     name: ClassVar[str] = "spirv"
@@ -45,6 +46,7 @@ class SPIRVGenerator:
         records: list[KernelRecord] = []
         features: set[str] = set()
         matrices: set[Shape] = set()
+        subgroup = 0
         for function in kernels_of(module):
             record = kernel_record(function, module)
             # Each kernel has a module of its own, so entry points may have equal names.
@@ -71,7 +73,8 @@ class SPIRVGenerator:
             if written.dynamic_element:
                 extra["dynamic_element"] = written.dynamic_element
             if written.subgroup_size:
-                extra["subgroup"] = written.subgroup_size
+                # The target says how many threads subgroups have: kernels that ask for some ask for the same.
+                extra["subgroup"] = subgroup = written.subgroup_size
             if written.asserts:
                 extra["asserts"] = written.asserts
             features |= written.features
@@ -92,6 +95,7 @@ class SPIRVGenerator:
                     "vulkan": _version(profile.vulkan),
                     "features": ",".join(sorted(features)),
                     **({MATRICES: ",".join(map(str, sorted(matrices, key=str)))} if matrices else {}),
+                    **({"subgroup": subgroup} if subgroup else {}),
                 },
                 texts=((TEXT_KIND, text_of_blob(data, records)),) if TEXT_KIND in options.texts else (),
             )

@@ -8,6 +8,7 @@ from gristmill.errors import Diagnostic, UserError
 from gristmill.plugin.artifacts import KernelRecord
 from gristmill_vulkan.kernel_forms import KernelForm
 from gristmill_vulkan.logical import LogicalDevice
+from gristmill_vulkan.requirements import has_subgroups_of, subgroup_sizes
 
 _MAGIC = 0x07230203
 _CAPABILITY, _MEMORY_MODEL = 17, 14
@@ -80,15 +81,13 @@ def check_kernel(device: LogicalDevice, record: KernelRecord, form: KernelForm) 
             f"its scalars take {form.block_bytes} bytes, and {{}} binds at most {limits['max_uniform_buffer_range']}",
             "give it fewer scalars, or an array of them",
         )
-    least, most = device.physical.subgroup_sizes
-    fixed = device.physical.subgroup_size
-    if form.subgroup and not least <= form.subgroup <= most and (most or form.subgroup != fixed):
-        has = f"{least} to {most}" if most > least else f"{most or fixed}"
+    if not has_subgroups_of(device.physical, form.subgroup):
+        _, most = device.physical.subgroup_sizes
         raise _refusal(
             device,
             record,
-            f"it needs subgroups of {form.subgroup} threads, and those of {{}} have {has}",
-            f"build it with `subgroup_size = {most or fixed}` in its target",
+            f"it needs subgroups of {form.subgroup} threads, and those of {{}} have {subgroup_sizes(device.physical)}",
+            f"build it with `subgroup_size = {most or device.physical.subgroup_size}` in its target",
         )
 
 

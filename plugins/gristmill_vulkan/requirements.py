@@ -19,7 +19,26 @@ def lacking(device: PhysicalDevice, requirements: Mapping[str, Scalar], without:
         return f"{device.name} lacks {', '.join(missing)}"
     products = [name for name in str(requirements.get("matrices", "")).split(",") if name]
     missing = [name for name in products if name not in device.matrices]
-    return f"{device.name} does not multiply matrices of {', '.join(missing)}" if missing else ""
+    if missing:
+        return f"{device.name} does not multiply matrices of {', '.join(missing)}"
+    threads = requirements.get("subgroup", 0)
+    if isinstance(threads, int) and not has_subgroups_of(device, threads):
+        return f"it needs subgroups of {threads} threads, and those of {device.name} have {subgroup_sizes(device)}"
+    return ""
+
+
+def has_subgroups_of(device: PhysicalDevice, threads: int) -> bool:
+    """Whether kernels that need subgroups of so many threads run there; 0 needs none."""
+    least, most = device.subgroup_sizes
+    if not threads:
+        return True
+    return least <= threads <= most if most else threads == device.subgroup_size
+
+
+def subgroup_sizes(device: PhysicalDevice) -> str:
+    """How many threads its subgroups can have, as ``8`` or ``32 to 64``."""
+    least, most = device.subgroup_sizes
+    return f"{least} to {most}" if most > least else f"{most or device.subgroup_size}"
 
 
 def _version(text: str) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from gristmill_vulkan.physical import PhysicalDevice, physical_device
 from gristmill_vulkan.requirements import lacking
 
 NAME = "vulkan"
-_REQUIREMENTS = frozenset(("spirv", "vulkan", "features", "matrices"))
+_REQUIREMENTS = frozenset(("spirv", "vulkan", "features", "matrices", "subgroup"))
 
 
 class VulkanRuntime:

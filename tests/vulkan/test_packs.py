@@ -50,9 +50,9 @@ newest = "vulkan:1.4+address"
 """
 
 
-def built(folder: Path, targets: str, module: str = "") -> Path:
+def built(folder: Path, targets: str, module: str = "", source: str = SOURCE.format(constants="")) -> Path:
     folder.mkdir(exist_ok=True)
-    (folder / "m.py").write_text(SOURCE.format(constants=""))
+    (folder / "m.py").write_text(source)
     (folder / "kernels.toml").write_text(MANIFEST.format(targets=targets) + module)
     return build(folder / "kernels.toml").pack("m").path
 
@@ -94,6 +94,45 @@ def test_the_best_code_that_the_device_runs_is_taken(
     assert len(told) == len(reasons)
     for reason, text in zip(reasons, told.values(), strict=True):
         assert reason in text
+
+
+EXCHANGING = """from gristmill.script import tir as T
+
+W = 8
+
+@T.prim_func
+def scale(x: T.Buffer(("n",), "float32"), by: T.float32):
+    for i in T.thread_binding(64, thread="threadIdx.x"):
+        near = T.warp_shuffle_xor(by, 1, width=W)
+        if i < n:
+            x[i] = x[i] * near
+"""
+
+
+def exchanging(folder: Path, sizes: list[int]) -> Path:
+    """A pack with a code for each size of subgroups."""
+    targets = "".join(
+        f's{size} = {{ kind = "vulkan", subgroup_size = {size}, subgroup_shuffle = true, subgroup_ballot = true }}\n'
+        for size in sizes
+    )
+    return built(folder, targets, source=EXCHANGING)
+
+
+def test_code_for_other_subgroups_is_passed_over(tmp_path: Path) -> None:
+    gpu = device("vulkan:0")
+    own = int(gpu.properties()["subgroup_size"])
+    other = 64 if own != 64 else 32
+    pack = load(exchanging(tmp_path / "both", [own, other]), device=gpu)
+    runs(pack, gpu)
+    told = [each.reason for each in pack.refused if each.member.kind == "spirv"]
+    assert len(told) == 1
+    assert f"it needs subgroups of {other} threads, and those of " in told[0]
+    assert told[0].endswith(f"have {own}")
+    path = exchanging(tmp_path / "one", [other])
+    with pytest.raises(MissingError, match=f"it needs subgroups of {other} threads"):
+        load(path, device=gpu)
+    with pytest.raises(MissingError, match=f"it needs subgroups of {other} threads"):
+        load(path).scale(gpu.array(np.zeros(3, np.float32)), 1.0)
 
 
 def test_a_code_can_be_asked_for(several: Path) -> None:
@@ -159,6 +198,20 @@ def test_no_driver(several: Path, tmp_path: Path) -> None:
     assert "GM0901" in told
     assert told.count("(spirv): the vulkan runtime has no device: ") == 3
     assert "driver" in told
+
+
+def test_the_command_that_calls_says_so_too(several: Path, tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "nothing.json")
+    done = subprocess.run(
+        [sys.executable, "-m", "gristmill", "run", str(several), "scale", "ones:5:float32", "3.0"],
+        env={**os.environ, "VK_DRIVER_FILES": nowhere, "VK_ICD_FILENAMES": nowhere},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert done.stderr.startswith("error[GM0901]: ")
+    assert done.stderr.count("(spirv): the vulkan runtime has no device: ") == 3
 
 
 def test_no_package(several: Path) -> None:

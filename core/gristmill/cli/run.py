@@ -89,14 +89,17 @@ def _run_pack(options: argparse.Namespace, values: list[Any]) -> Outcome:
     import gristmill
 
     pack = gristmill.load(options.pack)
-    if options.device is None:
-        options.device = "cpu:0" if "cpu:0" in pack.devices else pack.devices[0]
     try:
         # By item: attributes of a pack are its methods too.
         function = pack[options.function]
     except KeyError as error:
         hint = "`gristmill inspect` lists the functions of a pack"
         raise UserError(Diagnostic("GM0013", str(error.args[0]), hint=hint)) from None
+    if options.device is None:
+        if not pack.devices:
+            # It says why nothing of the pack runs here.
+            function(*values)
+        options.device = "cpu:0" if "cpu:0" in pack.devices else pack.devices[0]
     device = gristmill.device(options.device)
     given = [device.array(value) if isinstance(value, np.ndarray) else value for value in values]
 
