@@ -11,7 +11,7 @@ from gristmill_llvm import conversions, division, memory
 from gristmill_llvm.atomics import emit_atomic
 from gristmill_llvm.calls import call_extern, call_function, pointer_argument
 from gristmill_llvm.context import FunctionContext
-from gristmill_llvm.launches import context_device_id
+from gristmill_llvm.launches import CONTEXT_VALUES
 from gristmill_llvm.operations import emit_operation, intrinsic
 from gristmill_llvm.packed import PACKED, emit_packed
 from gristmill_llvm.packed_calls import call_packed
@@ -204,8 +204,8 @@ class Expressions(Functor[str], over=EXPRESSIONS):
     # Calls ----------------------------------------------------------------------------------------------------------
 
     def visit_Call(self, node: ir.Call) -> str:
-        if node.op.name == "context_device_id":
-            return context_device_id(self.context, node)
+        if node.op.name in CONTEXT_VALUES:
+            return CONTEXT_VALUES[node.op.name](self.context, node)
         if node.op.name in PACKED:
             return emit_packed(self.context, node)
         if is_atomic(node):

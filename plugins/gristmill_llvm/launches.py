@@ -5,6 +5,8 @@ The layout of the table is that of :mod:`gristmill.codegen.context_table`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from gristmill.codegen import context_table as table
 from gristmill.codegen.packed_interface import ANY_BYTES, ANY_VALUE_OFFSET
 from gristmill.ir.expr import Call, Expr, Var
@@ -73,6 +75,10 @@ def context_device_id(context: FunctionContext, node: Call) -> str:
     """The number of the device that the table is for; without a table the function leaves with a RuntimeError."""
     where = packed.field(context, _checked_table(context, node.args[0]), table.DEVICE_ID)
     return context.writer.value(f"load i32, ptr {where}, align 4")
+
+
+CONTEXT_VALUES: Mapping[str, Callable[[FunctionContext, Call], str]] = {"context_device_id": context_device_id}
+"""Operations that read the context table."""
 
 
 def allocate_on_device(context: FunctionContext, buffer: Buffer, size: str) -> None:

@@ -10,6 +10,7 @@ from gristmill.ir.build import call, const
 from gristmill.ir.dtype import BOOL, FLOAT32, FLOAT64, INT32, SIGNED, UNSIGNED
 from gristmill.ir.expr import Select
 from gristmill_llvm.cpu import resolve
+from gristmill_llvm.launches import CONTEXT_VALUES
 from gristmill_llvm.operation_names import CPU_OPERATIONS
 from gristmill_llvm.operations import NATIVE
 from gristmill_llvm.packed import MESSAGE_VALUES, PACKED
@@ -133,7 +134,7 @@ def test_fma_without_the_instruction_is_refused(elementwise):
 
 
 def test_every_operation_that_is_claimed_is_there():
-    assert {*NATIVE, *PACKED, *MESSAGE_VALUES} >= CPU_OPERATIONS
+    assert {*NATIVE, *PACKED, *MESSAGE_VALUES, *CONTEXT_VALUES} >= CPU_OPERATIONS
 
 
 def test_capabilities_name_them():

@@ -176,6 +176,15 @@ class Interrupted(Nth):
         return 0
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Python's own handler of Ctrl-C, also in a process that was started to ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("way", WAYS)
 def test_every_call_is_interrupted(way: str, packs: dict[str, Path], ledger: Ledger) -> None:
     """Ctrl-C at whatever call: it is told once, nothing stays half done, and results are right afterwards."""
