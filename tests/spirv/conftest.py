@@ -87,14 +87,17 @@ def lowered() -> Callable[..., tuple[Module, Target]]:
 
 @pytest.fixture
 def written() -> Callable[..., WrittenKernel]:
-    """The first kernel of a module as SPIR-V for a target, once every validator has found it valid."""
+    """The first kernel of a module as SPIR-V for a target, once every validator has found all its kernels valid."""
 
     def write(module: Module, target: Target | str = "vulkan+float64", optimization: int = 3) -> WrittenKernel:
         device, resolved = _lowered(module, target, optimization)
-        kernel, *_ = kernels_of(device)
-        found = write_kernel(device, kernel, profile_of(resolved), kernel_record(kernel, device).block)
-        assert not refusals(found.data, resolved.arch)
-        return found
+        found = [
+            write_kernel(device, kernel, profile_of(resolved), kernel_record(kernel, device).block)
+            for kernel in kernels_of(device)
+        ]
+        for each in found:
+            assert not refusals(each.data, resolved.arch)
+        return found[0]
 
     return write
 
