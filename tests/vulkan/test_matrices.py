@@ -49,7 +49,12 @@ def test_what_a_driver_lists() -> None:
 
 def test_a_device_without_a_product_is_refused_by_its_name() -> None:
     device: Any = SimpleNamespace(
-        name="it", api_version=(1, 3), features=frozenset(("float16",)), matrices=frozenset(("8x8x8:float16:float32",))
+        name="it",
+        api_version=(1, 3),
+        features=frozenset(("float16",)),
+        matrices=frozenset(("8x8x8:float16:float32",)),
+        subgroup_size=8,
+        subgroup_sizes=(8, 8),
     )
     assert lacking(device, {"matrices": "8x8x8:float16:float32"}) == ""
     wanted = {"matrices": "16x16x16:float16:float32,8x8x8:float16:float32"}
