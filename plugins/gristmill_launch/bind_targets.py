@@ -49,10 +49,11 @@ from gristmill.ir.module import Function, Module
 from gristmill.ir.span import Span, place_of
 from gristmill.ir.stmt import DeviceRegion, Launch
 from gristmill.ir.target import Target
+from gristmill.passes.function_names import FunctionNames
 from gristmill.passes.manager import Pass
 from gristmill_launch.copies import renewed_function, with_host_calls
 from gristmill_launch.extent_calls import with_extent_calls_before
-from gristmill_launch.sides import HOST, Calls, Names, is_host
+from gristmill_launch.sides import HOST, Calls, is_host
 from gristmill_launch.written_kernels import check_written_kernels, is_kernel
 
 
@@ -89,7 +90,7 @@ class _Binding:
     def run(self) -> Module:
         self.reach()
         self.check_device_functions()
-        names = Names(self.module.functions)
+        names = FunctionNames(self.module.functions)
         both = {name: names.new(f"{name}_host") for name in self.on_device if name in self.on_host}
         found: list[Function] = []
         for function in self.module.functions:

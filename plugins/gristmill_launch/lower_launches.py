@@ -62,13 +62,14 @@ from gristmill.ir.module import Extern, Function, FunctionFacts, Module
 from gristmill.ir.span import place_of
 from gristmill.ir.stmt import DeviceRegion
 from gristmill.ir.target import Target
+from gristmill.passes.function_names import FunctionNames
 from gristmill.passes.manager import Pass
 from gristmill_launch.copies import renewed_function, with_host_calls
 from gristmill_launch.device_calls import check_device_calls
 from gristmill_launch.host_memory import check_host_memory
 from gristmill_launch.outlining import outline
 from gristmill_launch.own_memory import HostMemory
-from gristmill_launch.sides import HOST, Calls, Names, is_host
+from gristmill_launch.sides import HOST, Calls, is_host
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class _Lowering:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.functions = {function.name: function for function in module.functions}
-        self.names = Names(module.functions)
+        self.names = FunctionNames(module.functions)
         self.launched: dict[str, str] = {}
         """Device functions that the host calls, with the host functions that launch them."""
         self.extern: dict[str, str] = {}

@@ -54,10 +54,10 @@ from gristmill.ir.functor import Mutator, walk
 from gristmill.ir.module import Function, Module
 from gristmill.ir.span import place_of
 from gristmill.ir.stmt import DeviceRegion, For, LoopKind
+from gristmill.passes.function_names import FunctionNames
 from gristmill.passes.manager import Pass
 from gristmill_launch.outlining import outline
 from gristmill_launch.own_memory import HostMemory, without_unused
-from gristmill_launch.sides import Names
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class SplitHostDevice(Pass):
         Raises UserError: GM0646 for a launch in a vectorized loop, GM0652-GM0657 for others that cannot be, at the
         place in the user's kernel.
         """
-        names = Names(module.functions)
+        names = FunctionNames(module.functions)
         found: list[Function] = []
         for function in module.functions:
             if any(isinstance(node, DeviceRegion) for node in walk(function.body)):
@@ -83,7 +83,7 @@ class SplitHostDevice(Pass):
 
 
 class _Splitting(Mutator):
-    def __init__(self, function: Function, names: Names) -> None:
+    def __init__(self, function: Function, names: FunctionNames) -> None:
         super().__init__()
         self.function = function
         self.memory = HostMemory.of(function)

@@ -53,6 +53,7 @@ from gristmill.ir.memory import Buffer
 from gristmill.ir.module import CallingConvention, Function, Module
 from gristmill.ir.stmt import For, LoopKind, Seq, Stmt, View
 from gristmill.passes.flatten_buffers import flatten_buffers
+from gristmill.passes.function_names import FunctionNames
 from gristmill.passes.index_widths import AUTO, BOTH, NARROW, WIDE
 from gristmill.passes.manager import Pass
 from gristmill.passes.narrow_helpers import Helpers
@@ -98,7 +99,7 @@ class NarrowIndices(Pass):
         if self.width == WIDE or not kernels:
             return module
         helpers = Helpers(module)
-        taken = set(helpers.names) | {function.facts.symbol for function in module.functions}
+        names = FunctionNames(module.functions)
         costs = _Costs(module)
         narrowed: dict[str, Narrowed] = {}
         functions: list[Function] = []
@@ -112,7 +113,7 @@ class NarrowIndices(Pass):
                 continue
             functions.append(found.kernel)
             if self.width == BOTH and not found.always_fits:
-                name = _new_name(f"{function.name}{WIDE_SUFFIX}", taken)
+                name = names.new(f"{function.name}{WIDE_SUFFIX}")
                 found = replace(found, wide=name)
                 functions.append(replace(function, name=name).with_facts(symbol=name))
             narrowed[function.name] = found
@@ -150,15 +151,6 @@ def _scalars(function: Function) -> tuple[Var, ...]:
     params = tuple(param for param in function.params if isinstance(param, Var))
     assert len(params) == len(function.params), "kernels have no buffer parameters"
     return params
-
-
-def _new_name(stem: str, taken: set[str | None]) -> str:
-    name, number = stem, 0
-    while name in taken:
-        number += 1
-        name = f"{stem}_{number}"
-    taken.add(name)
-    return name
 
 
 def narrow_kernel(function: Function, helpers: Helpers, limit: int = INT32.maximum) -> Narrowed:
