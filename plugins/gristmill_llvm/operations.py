@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from gristmill.ir.dtype import DType
-from gristmill.ir.effects import is_exchange, is_matrix
+from gristmill.ir.effects import is_collective, is_matrix
 from gristmill.ir.expr import Call
 from gristmill_llvm.context import FunctionContext
 from gristmill_llvm.refusals import refused_construct, refused_operation
@@ -142,7 +142,7 @@ NATIVE: Mapping[str, Emit] = {
 
 def emit_operation(context: FunctionContext, node: Call) -> str:
     """The value of an operation other than those of the packed interface. Raises Unsupported (GM0661, GM0663)."""
-    if is_exchange(node):
+    if is_collective(node):
         remedy = "write a plain loop for the CPU, or build the function for a device"
         kind = "an operation of a warp on tiles of matrices" if is_matrix(node) else "an exchange between threads"
         what = f"`{node.op}`, {kind},"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gristmill.ir.dtype import DType
-from gristmill.ir.expr import Expr, Var
+from gristmill.ir.expr import CallFunction, Expr, Var
+from gristmill.ir.functor import walk
 from gristmill.ir.module import Function, Module
 from gristmill.ir.span import Span
 from gristmill.ir.stmt import Assert, Stmt, ThreadAxis
@@ -59,6 +60,18 @@ class KernelModule:
     shared_bytes: int = 0
     dynamic_element: int = 0
     """Bytes of an element of the dynamic shared array; 0 without one."""
+
+    def functions(self) -> Iterator[Function]:
+        """The kernel, and what it calls, each once."""
+        waiting, seen = [self.kernel], {self.kernel.name}
+        while waiting:
+            function = waiting.pop()
+            yield function
+            for node in walk(function.body):
+                if isinstance(node, CallFunction) and node.function not in seen:
+                    seen.add(node.function)
+                    callee = self.source.get(node.function)
+                    waiting += [callee] if callee is not None else []
 
     def require(self, feature: str, what: str, span: Span | None) -> None:
         """Note that the module needs a feature. Raises Unsupported (GM0680) if the target does not have it."""

@@ -10,12 +10,9 @@ threads do. It has to be one that no driver can work out: rows of a single threa
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
-from gristmill.ir.effects import is_exchange
-from gristmill.ir.expr import CallFunction
+from gristmill.ir.effects import is_collective
 from gristmill.ir.functor import walk
-from gristmill.ir.module import Function
 from gristmill.ir.stmt import Barrier, Break, For, LoopKind, Return, While
 from gristmill_spirv.context import FunctionContext, KernelModule
 from gristmill_spirv.enumerants import BuiltIn, Op
@@ -37,8 +34,8 @@ def lanes_may_idle(state: KernelModule) -> bool:
         return False
     if x == 1 and not _has_room(state, 2, y, z):
         return False
-    nodes = [node for function in _functions(state) for node in walk(function.body)]
-    if any(isinstance(node, Barrier) or is_exchange(node) for node in nodes):
+    nodes = [node for function in state.functions() for node in walk(function.body)]
+    if any(isinstance(node, Barrier) or is_collective(node) for node in nodes):
         return False
     has_loops = any(isinstance(node, For) and node.kind is not LoopKind.THREAD for node in nodes)
     return any(isinstance(node, (While, Break)) or (has_loops and isinstance(node, Return)) for node in nodes)
@@ -64,16 +61,3 @@ def launched_size(size: tuple[int, int, int]) -> tuple[int, int, int]:
 def _has_room(state: KernelModule, x: int, y: int, z: int) -> bool:
     profile = state.profile
     return 0 < math.prod((x, y, z)) <= profile.max_threads_per_block and x <= profile.max_block_size[0]
-
-
-def _functions(state: KernelModule) -> Iterator[Function]:
-    """The kernel, and what it calls."""
-    waiting, seen = [state.kernel], {state.kernel.name}
-    while waiting:
-        function = waiting.pop()
-        yield function
-        for node in walk(function.body):
-            if isinstance(node, CallFunction) and node.function not in seen:
-                seen.add(node.function)
-                callee = state.source.get(node.function)
-                waiting += [callee] if callee is not None else []

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 
-from gristmill.ir.effects import is_exchange
-from gristmill.ir.expr import CallFunction
+from gristmill.ir.effects import is_collective
 from gristmill.ir.functor import walk
 from gristmill.ir.memory import Scope
 from gristmill.ir.stmt import Allocate, Barrier, BarrierScope, For, ThreadAxis
@@ -69,19 +68,14 @@ def numbers_along_axes(context: FunctionContext) -> tuple[tuple[int, ...], tuple
 
 def _uses_subgroups(state: KernelModule) -> bool:
     """Whether the kernel, or a function that it calls, has anything to do with warps."""
-    waiting, seen = [state.kernel], {state.kernel.name}
-    while waiting:
-        for node in walk(waiting.pop().body):
-            if is_exchange(node):
+    for function in state.functions():
+        for node in walk(function.body):
+            if is_collective(node):
                 return True
             if isinstance(node, Barrier) and node.scope is BarrierScope.WARP:
                 return True
             if isinstance(node, Allocate) and node.buffer.scope is Scope.WARP:
                 return True
-            if isinstance(node, CallFunction) and node.function not in seen:
-                seen.add(node.function)
-                callee = state.source.get(node.function)
-                waiting += [callee] if callee is not None else []
     return False
 
 

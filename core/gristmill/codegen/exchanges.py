@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gristmill.errors import Diagnostic, Unsupported
-from gristmill.ir.effects import is_exchange, is_matrix
+from gristmill.ir.effects import is_exchange
 from gristmill.ir.expr import Call, IntImm
 from gristmill.ir.functor import walk
 from gristmill.ir.module import Module
@@ -18,7 +18,7 @@ def check_exchanges(module: Module, target: str, capabilities: Capabilities, hav
     """
     widest = capabilities.warp_size if capabilities.warp_shuffles else 0
     for node in walk(module):
-        if not is_exchange(node) or is_matrix(node):
+        if not is_exchange(node):
             continue
         assert isinstance(node, Call)
         width = node.args[-1]

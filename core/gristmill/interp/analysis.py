@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from gristmill.ir.effects import is_exchange
+from gristmill.ir.effects import is_collective
 from gristmill.ir.expr import AddressOf, BufferRef, CallFunction, Expr, Load, Var
 from gristmill.ir.functor import children, substitute, walk
 from gristmill.ir.memory import Buffer, Region, Scope
@@ -38,7 +38,7 @@ def functions_that_wait(module: Module) -> frozenset[str]:
     for function in module.functions:
         calls[function.name] = set()
         for node in walk(function.body):
-            if isinstance(node, Barrier) or is_exchange(node):
+            if isinstance(node, Barrier) or is_collective(node):
                 found.add(function.name)
             elif isinstance(node, CallFunction):
                 calls[function.name].add(node.function)
@@ -53,7 +53,9 @@ def functions_that_wait(module: Module) -> frozenset[str]:
 def may_wait(node: Node, waiting: frozenset[str]) -> bool:
     """Whether a barrier or an exchange between threads may be reached in the code."""
     return any(
-        isinstance(part, Barrier) or is_exchange(part) or (isinstance(part, CallFunction) and part.function in waiting)
+        isinstance(part, Barrier)
+        or is_collective(part)
+        or (isinstance(part, CallFunction) and part.function in waiting)
         for part in walk(node)
     )
 

@@ -9,19 +9,24 @@ from gristmill.ir.functor import walk
 from gristmill.ir.op import ATOMICS, MATRIX, PACKED_INTERFACE, PARTIAL, WARP
 
 _NOT_AT_WILL = frozenset(op.name for op in (*PARTIAL, *WARP, *ATOMICS, *MATRIX, *PACKED_INTERFACE))
-_TOGETHER = frozenset(op.name for op in (*WARP, *MATRIX))
+_WARP = frozenset(op.name for op in WARP)
 _MATRIX = frozenset(op.name for op in MATRIX)
 _ATOMICS = frozenset(op.name for op in ATOMICS)
 
 
 def is_exchange(node: object) -> bool:
-    """Whether this is what all threads of a group must come to together: an exchange, or an operation on matrices."""
-    return isinstance(node, Call) and node.op.name in _TOGETHER
+    """Whether this is an exchange between threads."""
+    return isinstance(node, Call) and node.op.name in _WARP
 
 
 def is_matrix(node: object) -> TypeGuard[Call]:
     """Whether this is an operation on tiles of matrices."""
     return isinstance(node, Call) and node.op.name in _MATRIX
+
+
+def is_collective(node: object) -> bool:
+    """Whether this is what all threads of a group must come to together: an exchange, or an operation on matrices."""
+    return is_exchange(node) or is_matrix(node)
 
 
 def is_atomic(node: object) -> TypeGuard[Call]:

@@ -15,7 +15,7 @@ from typing import Any
 from gristmill.arith.interval import Interval
 from gristmill.ir.build import cast, const, constant_value
 from gristmill.ir.dtype import INT64
-from gristmill.ir.effects import atomic_element, is_atomic, is_exchange, is_matrix, matrix_element, written_element
+from gristmill.ir.effects import atomic_element, is_atomic, is_collective, is_matrix, matrix_element, written_element
 from gristmill.ir.expr import (
     Add,
     AddressOf,
@@ -136,7 +136,7 @@ class RegionReader:
             case Bind(var=var, value=value):
                 if var.dtype.is_handle:
                     self.bases[var] = self.pointer(value)
-                elif is_exchange(value) or is_atomic(value):
+                elif is_collective(value) or is_atomic(value):
                     # Each thread or group of them gets its own, whatever the operands are.
                     self.varying.add(var)
                     self.loaded.add(var)

@@ -8,7 +8,7 @@ if some threads of the block may not come to it, or come to it another number of
 from __future__ import annotations
 
 from gristmill.ir.build import constant_value
-from gristmill.ir.effects import is_exchange
+from gristmill.ir.effects import is_collective
 from gristmill.ir.expr import (
     AddressOf,
     BufferRef,
@@ -162,7 +162,7 @@ def steady_functions(module: Module) -> frozenset[str]:
 def _tells_threads_apart(node: Node) -> bool:
     if isinstance(node, For):
         return node.kind is LoopKind.THREAD
-    return isinstance(node, (CallExtern, CallPacked)) or is_exchange(node)
+    return isinstance(node, (CallExtern, CallPacked)) or is_collective(node)
 
 
 def private_memory(region: Stmt) -> set[Var]:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from gristmill.ir.build import const, sequence
-from gristmill.ir.effects import is_exchange
+from gristmill.ir.effects import is_collective
 from gristmill.ir.expr import CallFunction, Expr, Var
 from gristmill.ir.functor import Mutator, walk
 from gristmill.ir.memory import Buffer
@@ -63,7 +63,7 @@ def is_straight(function: Function, nodes: int) -> bool:
             return False
         if isinstance(node, For) and node.kind is not LoopKind.SERIAL:
             return False
-        if is_exchange(node):
+        if is_collective(node):
             # The call may stand in a vectorized loop, where an exchange may not.
             return False
     return True

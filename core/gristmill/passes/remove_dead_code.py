@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gristmill.ir.build import sequence
-from gristmill.ir.effects import is_exchange, is_matrix
+from gristmill.ir.effects import is_exchange
 from gristmill.ir.expr import Call, CallExtern, CallFunction, CallPacked, Expr, Not, Var
 from gristmill.ir.functor import Mutator, children, walk
 from gristmill.ir.memory import Buffer
@@ -91,8 +91,7 @@ def remove_dead_code(function: Function) -> Function:
 def has_effect(expr: Expr) -> bool:
     """Whether evaluating the expression may change something. An exchange that no thread uses may go from all of them."""
     return any(
-        isinstance(node, _CALLS)
-        or (isinstance(node, Call) and not node.op.pure and (is_matrix(node) or not is_exchange(node)))
+        isinstance(node, _CALLS) or (isinstance(node, Call) and not node.op.pure and not is_exchange(node))
         for node in walk(expr)
     )
 
