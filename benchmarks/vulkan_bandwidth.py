@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from vulkan_packs import built
 
 import gristmill
 from gristmill_vulkan.device import VulkanDevice
@@ -75,22 +76,6 @@ def saxpy_16_bytes(a: T.float32, x: T.Buffer(("n",), "float32", align=16), y: T.
 """
 FORMS = {"address": '{ kind = "vulkan", version = "1.2", address = true }', "push": '{ kind = "vulkan" }'}
 KERNELS = ("copy_16_bytes", "saxpy_16_bytes", "copy_plain", "saxpy_plain", "copy_4_bytes")
-
-
-def built(folder: Path) -> dict[str, Path]:
-    """The packs by the form of arguments, built unless they are there."""
-    found = {name: folder / f"bandwidth_{name}.kpack" for name in FORMS}
-    if not all(path.exists() for path in found.values()):
-        (folder / "bandwidth.py").write_text(SOURCE)
-        lines = ["schema = 1", "[project]", 'name = "bandwidth"', "[targets]"]
-        lines += [f"{name} = {target}" for name, target in FORMS.items()]
-        for name in FORMS:
-            lines += ["[[module]]", f'name = "{name}"', 'source = "bandwidth.py"', f'targets = ["{name}"]']
-        (folder / "kernels.toml").write_text("\n".join(lines) + "\n")
-        gristmill.build(folder / "kernels.toml")
-        for name, path in found.items():
-            path.write_bytes((folder / f"build/kernels/{name}.kpack").read_bytes())
-    return found
 
 
 def seconds_of(run: Callable[[], Any], finish: Callable[[], Any]) -> float:
@@ -178,7 +163,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         if given.packs is not None:
             given.packs.mkdir(parents=True, exist_ok=True)
-        for form, path in built(given.packs or Path(folder)).items():
+        for form, path in built(given.packs or Path(folder), "bandwidth", SOURCE, FORMS).items():
             pack = gristmill.load(path, device=device)
             for name in KERNELS:
                 scalars = [2.0] if name.startswith("saxpy") else []

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import tvm_ffi
+from vulkan_packs import built
 
 import gristmill
 from gristmill_vulkan.device import VulkanDevice
@@ -46,21 +47,6 @@ FORMS = {
 ROUNDS = 9
 INDEPENDENT = 32
 UNQUEUED = 2000
-
-
-def built(folder: Path) -> dict[str, Path]:
-    found = {name: folder / f"{name}.kpack" for name in FORMS}
-    if not all(path.exists() for path in found.values()):
-        (folder / "step.py").write_text(KERNEL)
-        lines = ["schema = 1", "[project]", 'name = "bench"', "[targets]"]
-        lines += [f"{name} = {target}" for name, target in FORMS.items()]
-        for name in FORMS:
-            lines += ["[[module]]", f'name = "{name}"', 'source = "step.py"', f'targets = ["{name}"]']
-        (folder / "kernels.toml").write_text("\n".join(lines) + "\n")
-        gristmill.build(folder / "kernels.toml")
-        for name, path in found.items():
-            path.write_bytes((folder / f"build/kernels/{name}.kpack").read_bytes())
-    return found
 
 
 def empty_function() -> Any:
@@ -99,7 +85,7 @@ def rounds(
     return tuple(statistics.median(found) / launches * 1e6 for found in (host, whole))  # type: ignore[return-value]
 
 
-def measure(device: VulkanDevice, path: Path, launches: int) -> None:
+def measure(device: VulkanDevice, form: str, path: Path, launches: int) -> None:
     step = gristmill.load(path, device=device).step
     start = np.arange(64, dtype=np.float32)
     x, y, z = device.array(start), device.array(np.ones(64, np.float32)), device.array(start)
@@ -119,7 +105,7 @@ def measure(device: VulkanDevice, path: Path, launches: int) -> None:
     how = "native" if device.native is not None else "Python"
     recorded = f"{device.native.launches} launches by native code" if device.native is not None else ""
     print(
-        f"{path.stem:14} {how:7} host {host:8.2f} us   dependent {dependent:8.2f} us   independent {independent:8.2f} us   "
+        f"{form:14} {how:7} host {host:8.2f} us   dependent {dependent:8.2f} us   independent {independent:8.2f} us   "
         f"empty call {alone:5.2f} us   host / empty {host / alone:6.1f}   {recorded}",
         flush=True,
     )
@@ -135,13 +121,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         if given.packs is not None:
             given.packs.mkdir(parents=True, exist_ok=True)
-        paths = built(given.packs or Path(folder))
+        paths = built(given.packs or Path(folder), "launches", KERNEL, FORMS)
         for native in (True, False):
             device = opened(index, native)
             launches = given.launches if native else max(given.launches // 10, 1)
             print(f"{device.physical.name}, {launches} launches a round, {ROUNDS} rounds", flush=True)
-            for path in paths.values():
-                measure(device, path, launches)
+            for form, path in paths.items():
+                measure(device, form, path, launches)
             device.close()
     print("wanted on a GPU: host <= 3 us, dependent <= 6 us")
 

@@ -19,25 +19,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-START = time.perf_counter()
-SAXPY = """
-from gristmill.script import tir as T
+from vulkan_start_up import KERNEL, MANIFEST
 
-@T.prim_func
-def saxpy(a: T.float32, x: T.Buffer(("n",), "float32"), y: T.Buffer(("n",), "float32")):
-    for i in range(n):
-        y[i] = a * x[i] + y[i]
-"""
-MANIFEST = """
-schema = 1
-[project]
-name = "first"
-[targets]
-gpu = { kind = "vulkan", version = "1.2", address = true }
-[[module]]
-name = "first"
-source = "kernels.py"
-"""
+START = time.perf_counter()
 NUMBA = """
 import numba_vulkan as nv
 
@@ -75,9 +59,9 @@ def gristmill_process(device: int, folder: Path, fresh: bool) -> dict[str, float
 
     import gristmill
 
-    pack = folder / "build/kernels/first.kpack"
+    pack = folder / "build/kernels/start.kpack"
     if fresh:
-        (folder / "kernels.py").write_text(SAXPY)
+        (folder / "kernels.py").write_text(KERNEL)
         (folder / "kernels.toml").write_text(MANIFEST)
         gristmill.build(folder / "kernels.toml")
     gpu: Any = gristmill.device(f"vulkan:{device}")
@@ -88,11 +72,11 @@ def gristmill_process(device: int, folder: Path, fresh: bool) -> dict[str, float
     if fresh:
 
         def build(number: int) -> None:
-            (folder / "kernels.py").write_text(SAXPY.replace("a * x", f"(a + T.float32({number})) * x"))
+            (folder / "kernels.py").write_text(KERNEL.replace("a * x", f"(a + T.float32({number})) * x"))
             gristmill.build(folder / "kernels.toml")
 
         times["build"] = least(build)
-        (folder / "kernels.py").write_text(SAXPY)
+        (folder / "kernels.py").write_text(KERNEL)
         gristmill.build(folder / "kernels.toml")
     return times
 
