@@ -142,13 +142,7 @@ def narrow_in_shared(kernel: KernelModule, buffer: Buffer) -> bool:
 def matrix_operation(context: FunctionContext, node: Call) -> None:
     """Write an operation on tiles. Raises Unsupported (GM0681, GM0684) for groups and products that the target has not."""
     _check_group(context, node)
-    operation = {
-        "matrix_fill": _fill,
-        "matrix_load": _load,
-        "matrix_multiply": _multiply,
-        "matrix_store": _store,
-    }[node.op.name]
-    operation(context, node)
+    _OPERATIONS[node.op.name](context, node)
 
 
 def _check_group(context: FunctionContext, node: Call) -> None:
@@ -220,6 +214,9 @@ def _store(context: FunctionContext, node: Call) -> None:
     pointer, type_ = _tile(context, tile)
     value = context.writer.value(Op.Load, type_, pointer)
     context.writer.effect(Op.CooperativeMatrixStoreKHR, target, value, *lines, *how)
+
+
+_OPERATIONS = {"matrix_fill": _fill, "matrix_load": _load, "matrix_multiply": _multiply, "matrix_store": _store}
 
 
 def _tile(context: FunctionContext, node: AddressOf) -> tuple[int, int]:
