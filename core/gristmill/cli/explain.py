@@ -13,7 +13,7 @@ from gristmill.cli.output import add_json_option, write_json
 from gristmill.errors import Diagnostic, UserError, close_match
 
 PAGES = Path(__file__).parent.parent / "explain"
-MANUAL = ("guide", "language", "manifest", "packs", "commands", "numerics", "plugins")
+MANUAL = ("guide", "language", "manifest", "packs", "commands", "numerics", "plugins", "vulkan")
 """Pages of the manual, which a wheel carries as data."""
 _PACKAGE = Path(__file__).resolve().parents[1]
 _MANUAL_PLACES = (
